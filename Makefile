@@ -1,0 +1,84 @@
+# Set up, train, test and check. `make` alone lists the targets.
+#
+# The variables below can be given on the command line: make train CONFIG=configs/other.yaml
+
+# What the virtual environments are made with: Python 3.11 or newer. The oldest dependencies need 3.11 or 3.12.
+PYTHON ?= python3
+# What `make train` trains.
+CONFIG ?= configs/smoke.yaml
+# How many processes share the tests.
+WORKERS ?= 2
+# More arguments for pytest, such as -k or a path.
+PYTEST_ARGS ?=
+# More arguments for the installation of torch, such as an --index-url that has CPU builds.
+TORCH_ARGS ?=
+
+VENV := .venv
+OLDEST_VENV := .venv-oldest
+IN_VENV := $(VENV)/bin/python
+IN_OLDEST := $(OLDEST_VENV)/bin/python
+READY := $(VENV)/.ready
+OLDEST_READY := $(OLDEST_VENV)/.ready
+
+# Every test process computes on one thread; more would only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(IN_VENV) -m pytest -n $(WORKERS) --dist=loadfile
+PYTEST_OLDEST := $(subst $(IN_VENV),$(IN_OLDEST),$(PYTEST))
+
+CHECK_PYTHON := import sys; \
+	sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")
+LOW_ENDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	wanted = project["dependencies"] + project["optional-dependencies"]["render"]; \
+	print(*(line.split(",")[0].replace(">=", "==") for line in wanted))
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test test-boundscheck test-oldest lint bench clean distclean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv with everything in it; the other targets do this when needed
+
+train: $(READY) ## Train with CONFIG (configs/smoke.yaml)
+	$(IN_VENV) train.py --config $(CONFIG)
+
+test: $(READY) ## Run all tests
+	$(PYTEST) $(PYTEST_ARGS)
+
+test-boundscheck: $(READY) ## Run the tests that are not slow with array bounds checked in compiled code
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST_READY) ## Run the tests that need no training library with the oldest dependencies
+	$(PYTEST_OLDEST) -m "not slow" $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style, format and types
+	$(IN_VENV) -m ruff check
+	$(IN_VENV) -m ruff format --check
+	$(IN_VENV) -m mypy
+
+bench: $(READY) ## Measure speed
+	$(IN_VENV) -m benchmarks
+
+clean: ## Remove caches and build output; runs/ and the virtual environments stay
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache
+	find . -path './.venv*' -prune -o -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the virtual environments as well
+	rm -rf $(VENV) $(OLDEST_VENV)
+
+# torch comes first: what depends on it then takes the build that is there.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(CHECK_PYTHON)'
+	$(PYTHON) -m venv $(VENV)
+	$(IN_VENV) -m pip install --constraint constraints.txt $(TORCH_ARGS) torch
+	$(IN_VENV) -m pip install --constraint constraints.txt --editable '.[render,train,dev]'
+	@touch $@
+
+# The low ends come from pyproject.toml, the test tools from constraints.txt.
+$(OLDEST_READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(CHECK_PYTHON)'
+	$(PYTHON) -m venv $(OLDEST_VENV)
+	$(IN_OLDEST) -m pip install --editable '.[render]' $$($(PYTHON) -c '$(LOW_ENDS)') \
+		$$(grep -E '^(pytest|pytest-xdist|hypothesis)==' constraints.txt)
+	@touch $@

@@ -1,0 +1,1 @@
+"""Speed, measured; nothing here is a test. `python -m benchmarks` prints a table and one JSON line."""

@@ -12,6 +12,8 @@ from agents.baselines import GreedyAgent, RandomAgent
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import States
 
+_DECISIONS = np.uint64(0xDEC1)  # keeps decisions apart from the deals of the same seed
+
 
 @runtime_checkable
 class Agent(Protocol):
@@ -56,6 +58,7 @@ def make_agent(text: str) -> Agent:
 
 def decision_key(seed: int, match: int, ply: int) -> np.uint64:
     """Return the key for the decision at `ply` (actions since the match began) of the `match`-th match under `seed`."""
-    match_key = np.uint64(mix(np.uint64(seed), np.uint64(match)))
-    key: np.uint64 = np.uint64(mix(match_key, np.uint64(ply)))
+    key = _DECISIONS
+    for number in (seed, match, ply):
+        key = np.uint64(mix(key, np.uint64(number)))
     return key

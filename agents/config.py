@@ -45,11 +45,24 @@ class Config:
             "epochs",
             "snapshot_every",
             "eval_every",
+            "eval_matches",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 2 <= self.num_players <= 4:
-            raise ValueError(f"num_players must be within 2 .. 4, not {self.num_players}")
+        for name, low, high in (
+            ("seed", 0, 2**31),
+            ("num_players", 2, 4),
+            ("learning_rate", 0, 1),
+            ("gamma", 0, 1),
+            ("gae_lambda", 0, 1),
+            ("clip_range", 0, 1),
+            ("entropy_coef", 0, 1),
+            ("reward_scale", 0, 1000),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be within {low} .. {high}, not {getattr(self, name)}")
+        if not Path(self.run).name:
+            raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
 
 
 def read_config(path: str | Path) -> Config:
@@ -100,7 +113,7 @@ def _checked(key: str, value: Any, wanted: Any) -> Any:
             raise ValueError(f"{key} must be one of {', '.join(get_args(wanted))}, not {value!r}")
         return value
     if get_origin(wanted) is tuple:
-        if not isinstance(value, list) or not all(isinstance(part, int) and part > 0 for part in value):
+        if not isinstance(value, list) or not all(type(part) is int and part > 0 for part in value):
             raise ValueError(f"{key} must be a list of positive ints, not {value!r}")
         return tuple(value)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):

@@ -70,8 +70,8 @@ class NetworkAgent:
         if found != wanted:
             names = "(observation version, its length, actions)"
             raise ValueError(f"{folder}: made for {names} = {found}, this version of fivesup has {wanted}")
-        policy = make_policy(hidden)
         try:
+            policy = make_policy(hidden)
             policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True))
         except Exception as error:  # whatever torch finds wrong with a file of unknown origin
             raise ValueError(f"{folder}/policy.pt does not hold the weights of such a network: {error}") from None
@@ -107,10 +107,10 @@ class NetworkAgent:
 
 
 def save_checkpoint(folder: Path, policy: MaskableActorCriticPolicy, hidden: tuple[int, ...], **facts: Any) -> None:
-    """Write a checkpoint folder; it appears whole or not at all.
+    """Write a checkpoint folder, so that whenever this stops, the folder holds the old weights or the new ones.
 
     Args:
-        folder: replaced if it exists.
+        folder: its files are replaced if it exists.
         policy: its weights are written.
         hidden: widths of its layers.
         facts: more for `meta.json`, such as the steps trained.
@@ -135,12 +135,12 @@ def save_checkpoint(folder: Path, policy: MaskableActorCriticPolicy, hidden: tup
     new.mkdir(parents=True)
     torch.save(policy.state_dict(), new / "policy.pt")
     (new / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-    old = folder.with_name(f"{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        os.rename(folder, old)
-    os.rename(new, folder)
-    shutil.rmtree(old, ignore_errors=True)
+    if not folder.exists():
+        os.rename(new, folder)
+        return
+    for name in ("policy.pt", "meta.json"):
+        os.replace(new / name, folder / name)
+    new.rmdir()
 
 
 def _gumbel(keys: NDArray[np.uint64], masks: NDArray[np.int8]) -> NDArray[np.float32]:

@@ -23,8 +23,22 @@ from fivesup_env.notation import (
 from fivesup_env.rules.layout import contributions, open_count, open_ports
 from fivesup_env.rules.legality import legal_moves
 from fivesup_env.rules.play import start_match, start_next_round, step
-from fivesup_env.rules.state import HAND_SIZE, OUT, RUNNING, STATE, TARGET, WON, State, new_state, num_sides
-from fivesup_env.rules.tiles import KIND_NAMES, NUM_KINDS, NUM_VALUES, port_name, tile_name
+from fivesup_env.rules.state import (
+    FULL,
+    HAND_SIZE,
+    MAX_BONEYARD,
+    MAX_SEATS,
+    MIN_SEATS,
+    OUT,
+    RUNNING,
+    STATE,
+    TARGET,
+    WON,
+    State,
+    new_state,
+    num_sides,
+)
+from fivesup_env.rules.tiles import KIND_NAMES, NO_TILE, NUM_KINDS, NUM_TILES, NUM_VALUES, port_name, tile_name
 from fivesup_env.rules.view import history, view
 
 _SETUP_KEYS = (
@@ -81,7 +95,7 @@ class Position:
     def boneyard(self) -> list[str]:
         """Tiles that can still be drawn, the next one first; "?" where hidden."""
         left = self.state.boneyard[self.state.drawn : self.state.boneyard_size]
-        return ["?" if tile == 255 else tile_name(int(tile)) for tile in left]
+        return ["?" if tile == NO_TILE else tile_name(int(tile)) for tile in left]
 
     @property
     def winner(self) -> int | None:
@@ -334,12 +348,28 @@ def checked_state(data: bytes) -> State:
     if len(data) != STATE.itemsize:
         raise ValueError(f"a state has {STATE.itemsize} bytes, not {len(data)}")
     state: State = np.frombuffer(bytearray(data), STATE)[0]
-    if max(state.turn, state.starter, *(state.history_turn % 4)) >= state.num_players:
-        raise ValueError(f"these bytes are no state of a match: it names a seat beyond its {state.num_players}")
     try:
+        _check_counts(state)
         rebuilt = parse_position(position_text(state))
-    except (ValueError, IndexError, OverflowError, StopIteration, RuntimeError) as error:
+    except (ValueError, IndexError, RuntimeError) as error:
         raise ValueError(f"these bytes are no state of a match: {error}") from None
     if rebuilt.tobytes() != state.tobytes():
         raise ValueError("these bytes are no state of a match: their moves lead to another one")
     return state
+
+
+def _check_counts(state: State) -> None:
+    """Check what the moves of a record are read by: its seats, and how many entries are in use."""
+    if not MIN_SEATS <= state.num_players <= MAX_SEATS:
+        raise ValueError(f"num_players={state.num_players}")
+    if state.observer != FULL:
+        raise ValueError(f"it is the view of seat {state.observer}")
+    turns = state.history_turn[: state.num_placed].astype(int)
+    if max(state.turn, state.starter, *(turns % 4)) >= state.num_players:
+        raise ValueError(f"it names a seat beyond its {state.num_players}")
+    if state.num_placed > NUM_TILES or not state.drawn <= state.boneyard_size <= MAX_BONEYARD:
+        raise ValueError("it has more tiles than there are")
+    if (state.history_tile >= NUM_TILES).any():
+        raise ValueError("it places a tile that does not exist")
+    if sum(turns // 4) + state.draws != state.drawn:
+        raise ValueError("its draws do not add up")

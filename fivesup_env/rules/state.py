@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fivesup_env.rules.tiles import ALL_TILES, NO_TILE, tile_ids, tiles_up_to
 
+MIN_SEATS = 2
 MAX_SEATS = 4
 MAX_SIDES = 3
 MAX_BONEYARD = 26  # two seats with one tile each
@@ -116,7 +117,7 @@ def new_state(
         ValueError: a parameter is not an int or out of its range, or the set is too small for the hands.
     """
     for name, value, low, high in (
-        ("num_players", num_players, 2, MAX_SEATS),
+        ("num_players", num_players, MIN_SEATS, MAX_SEATS),
         ("hand_size", hand_size, 1, 14),
         ("target", target, 5, HIGHEST_TARGET),
         ("max_pip", max_pip, 1, 6),

@@ -58,7 +58,7 @@ def make_agent(text: str) -> Agent:
 
 def decision_key(seed: int, match: int, ply: int) -> np.uint64:
     """Return the key for the decision at `ply` (actions since the match began) of the `match`-th match under `seed`."""
-    key = _DECISIONS
+    key: np.uint64 = _DECISIONS
     for number in (seed, match, ply):
         key = np.uint64(mix(key, np.uint64(number)))
     return key

@@ -34,15 +34,15 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.runs < 1:
         parser.error(f"--runs must be at least 1, not {arguments.runs}")
-    results = {**_environment(), "start_seconds": _start_times(arguments.runs)}
-    print(f"{results['commit']}, Python {results['python']}, {results['cores']} cores, {results['processor']}")
+    machine, start_seconds = _machine(), _start_times(arguments.runs)
+    print(f"{machine['commit']}, Python {machine['python']}, {machine['cores']} cores, {machine['processor']}")
     print(f"{'import and one AEC match':28} {'median':>8} {'lowest':>8} {'highest':>8}   seconds")
-    for name, seconds in results["start_seconds"].items():
+    for name, seconds in start_seconds.items():
         print(f"{name:28} {statistics.median(seconds):8.2f} {min(seconds):8.2f} {max(seconds):8.2f}")
-    print(json.dumps(results))
+    print(json.dumps({**machine, "start_seconds": start_seconds}))
 
 
-def _environment() -> dict[str, str | int]:
+def _machine() -> dict[str, str | int]:
     try:
         commit = subprocess.run(
             ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True

@@ -211,11 +211,7 @@ class Reference:
 
     def contributions(self) -> list[tuple[str, int]]:
         """List what is counted, in order of placement (R9)."""
-        return [
-            (tile_text(placed.tile), points)
-            for placed in self._table
-            for points in placed.contributions()
-        ]
+        return [(tile_text(placed.tile), points) for placed in self._table for points in placed.contributions()]
 
     def total(self) -> int:
         """Add up the contributions (R9)."""

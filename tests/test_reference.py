@@ -39,9 +39,7 @@ CHAIN = [
 ]
 
 
-def event(
-    side: int, placement: int = 0, settlement: int = 0, partner: int = 0, accepted: bool = True
-) -> Event:
+def event(side: int, placement: int = 0, settlement: int = 0, partner: int = 0, accepted: bool = True) -> Event:
     return {
         "side": side,
         "placement": placement,
@@ -53,9 +51,7 @@ def event(
 
 def lay_out(*hands: str, **rest: object) -> Reference:
     """Set up a round from hands written as tiles with blanks between."""
-    return Reference.from_setup(
-        {"num_players": len(hands), "hands": [hand.split() for hand in hands], **rest}
-    )
+    return Reference.from_setup({"num_players": len(hands), "hands": [hand.split() for hand in hands], **rest})
 
 
 def play(game: Reference, *actions: str) -> None:
@@ -103,13 +99,8 @@ def test_there_are_eleven_golden_positions() -> None:
 
 def test_golden_ports(golden: tuple[dict[str, Any], Reference]) -> None:
     position, game = golden
-    expected = [
-        (*texts([port["tile"]]), port["port"], port["value"]) for port in position["open_ports"]
-    ]
-    found = [
-        (tile_text(tile), name, port_value((tile, name)))
-        for tile, name in map(parse_port, game.open_ports())
-    ]
+    expected = [(*texts([port["tile"]]), port["port"], port["value"]) for port in position["open_ports"]]
+    found = [(tile_text(tile), name, port_value((tile, name))) for tile, name in map(parse_port, game.open_ports())]
     assert sorted(found) == sorted(expected)
 
 

@@ -74,9 +74,7 @@ def test_r02_three_seats_score_each_for_itself(game: Game) -> None:
 
 
 @pytest.mark.parametrize(("seats", "left"), [(2, 18), (3, 13), (4, 8)])
-def test_r03_five_tiles_each_and_the_rest_in_the_boneyard(
-    engine: Game, seats: int, left: int
-) -> None:
+def test_r03_five_tiles_each_and_the_rest_in_the_boneyard(engine: Game, seats: int, left: int) -> None:
     match = engine(num_players=seats, seed=5)
     assert [len(hand) for hand in match.hands] == [5] * seats
     assert len(match.boneyard) == left
@@ -317,9 +315,7 @@ def test_r11_an_illegal_action_names_seat_action_and_rule(
     "text",
     ["2|6@2|2.line_a", "2|5@3|3.line_a", "2|5", "2|5@2|2", "2|5@2|2.up", "5|2@", "hello", ""],
 )
-def test_r11_texts_that_are_no_action_here_change_nothing(
-    engine: Game, illegal: type[ValueError], text: str
-) -> None:
+def test_r11_texts_that_are_no_action_here_change_nothing(engine: Game, illegal: type[ValueError], text: str) -> None:
     match = play(lay(engine, "2|2 3|3", "0|1 2|5 6|6", boneyard="4|4"), "2|2")
     before = match.clone()
     with pytest.raises(illegal):

@@ -201,7 +201,9 @@ def network(deterministic: bool) -> Agent:
     from agents.network import NetworkAgent, make_policy
 
     torch.manual_seed(3)
-    return NetworkAgent(make_policy((64, 64)), deterministic=deterministic)
+    policy: Any = make_policy((64, 64))
+    policy.action_net.weight.data.mul_(300)  # new ones are next to indifferent
+    return NetworkAgent(policy, deterministic=deterministic)
 
 
 AGENTS: dict[str, Callable[[], Agent]] = {
@@ -251,6 +253,7 @@ def test_a_sampling_network_samples_from_its_probabilities() -> None:
     weights = np.where(masks[0], np.exp(agent.logits(views)[0].astype(np.float64)), 0.0)
     expected = 4000 * weights / weights.sum()
     assert masks.sum() == 5
+    assert 100 < expected[masks[0] == 1].min() < 500 < 1500 < expected.max()
     # Chi-square with 4 degrees of freedom: below 18.47 in 99.9 %.
     assert sum((counts - expected)[masks[0] == 1] ** 2 / expected[masks[0] == 1]) < 18.47
 

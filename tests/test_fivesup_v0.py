@@ -227,7 +227,10 @@ def test_the_mask_is_what_match_calls_legal(seats: int, skip: bool) -> None:
 
 @pytest.mark.parametrize("copied", [lambda env: env, copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("make", MAKERS)
-def test_what_agents_were_given_can_be_overwritten(make: Callable[..., Any], copied: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("fill", [0, 1])
+def test_what_agents_were_given_can_be_overwritten(
+    fill: int, make: Callable[..., Any], copied: Callable[[Any], Any]
+) -> None:
     twin, env = make(), make()
     twin.reset(seed=4)
     env.reset(seed=4)
@@ -239,7 +242,7 @@ def test_what_agents_were_given_can_be_overwritten(make: Callable[..., Any], cop
         given += [array for agent in env.agents for array in env.observe(agent).values()]
         for array in given:
             if array.flags.writeable:
-                array[:] = 1 - array
+                array[:] = fill
         env.step(action)
         twin.step(action)
         assert snapshot(env) == snapshot(twin)

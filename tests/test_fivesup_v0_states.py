@@ -343,9 +343,10 @@ def test_all_integer_types_are_ids() -> None:
         assert env.record.num_placed == 1
 
 
+@pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("reward", REWARDS)
 @pytest.mark.parametrize("seats", SEATS)
-def test_an_illegal_action_ends_the_wrapped_match(seats: int, reward: str) -> None:
+def test_an_illegal_action_ends_the_wrapped_match(seats: int, reward: str, left: bool) -> None:
     env, fresh = wrapped_env(num_players=seats, reward=reward), wrapped_env(num_players=seats, reward=reward)
     env.reset(seed=12)
     play_random(env, 0, limit=4)
@@ -356,8 +357,11 @@ def test_an_illegal_action_ends_the_wrapped_match(seats: int, reward: str) -> No
     for agent in env.agent_iter():
         _, paid[agent], terminated, truncated, _ = env.last()
         assert terminated or truncated
+        if not left:
+            break  # the match is left before its agents have
         env.step(None)
-    assert paid == {agent: -1.0 if agent == offender else unseen[agent] for agent in env.possible_agents}
+    assert len(paid) == (seats if left else 1)
+    assert paid == {agent: -1.0 if agent == offender else unseen[agent] for agent in paid}
     env.reset(seed=13)
     fresh.reset(seed=13)
     actions = play_random(copy.deepcopy(fresh), 1, limit=40)
@@ -371,6 +375,7 @@ def test_the_wrapped_environment_goes_by_the_position_not_by_what_it_showed_last
     env.last()
     env.step(legal(env)[0])
     env.last()
+    assert beginning.tobytes() == Match(seed=3).to_bytes()  # a state is a copy
     env.set_state(beginning)
     env.step(int(np.flatnonzero(env.infos[env.agent_selection]["action_mask"])[-1]))
     assert not any(env.terminations.values())

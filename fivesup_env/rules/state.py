@@ -129,7 +129,10 @@ def new_state(
         raise ValueError(f"target must be a multiple of five (R10), not {target}")
     tiles = len(tile_ids(tiles_up_to(max_pip) & ~without))
     if num_players * hand_size > tiles:
-        raise ValueError(f"{num_players} hands of {hand_size} need more than the {tiles} tiles of the set (R3)")
+        raise ValueError(
+            f"num_players={num_players} hands of hand_size={hand_size} need more than the {tiles} tiles that "
+            f"max_pip={max_pip} and without leave (R3)"
+        )
     state: State = np.zeros(1, STATE)[0]
     state.num_players, state.hand_size, state.target = num_players, hand_size, target
     state.max_pip, state.without, state.seed = max_pip, without, seed

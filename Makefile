@@ -33,7 +33,7 @@ LOW_ENDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-boundscheck test-oldest lint bench clean distclean
+.PHONY: help setup train test test-slow test-boundscheck test-oldest lint bench clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,14 +43,17 @@ setup: $(READY) ## Make .venv with everything in it; the other targets do this w
 train: $(READY) ## Train with CONFIG (configs/smoke.yaml)
 	$(IN_VENV) train.py --config $(CONFIG)
 
-test: $(READY) ## Run all tests
+test: $(READY) ## Run the tests
 	$(PYTEST) $(PYTEST_ARGS)
 
-test-boundscheck: $(READY) ## Run the tests that are not slow with array bounds checked in compiled code
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) -m "not slow" $(PYTEST_ARGS)
+test-slow: $(READY) ## Run the tests that take minutes
+	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-boundscheck: $(READY) ## Run the tests with array bounds checked in compiled code
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) $(PYTEST_ARGS)
 
 test-oldest: $(OLDEST_READY) ## Run the tests that need no training library with the oldest dependencies
-	$(PYTEST_OLDEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST_OLDEST) $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style, format and types
 	$(IN_VENV) -m ruff check

@@ -137,6 +137,20 @@ def _mark_ends(state: State, tile: int, value: int, mask: NDArray[np.int8]) -> N
 
 
 @kernel
+def ends_is_legal(state: State, action: int) -> Any:
+    """Tell whether the seat to move may take this `ends` id, which may be any int."""
+    if action < 0 or action >= NUM_ENDS_ACTIONS:
+        return False
+    if action >= ENDS_DRAW:
+        return must_draw(state) if action == ENDS_DRAW else must_pass(state)
+    if playable(state) >> ENDS_TILE[action] & 1 == 0:
+        return False
+    if action < NUM_TILES or state.num_placed == 0:
+        return action < NUM_TILES and state.num_placed == 0
+    return np.int64(state.open_values[ENDS_KIND[action]]) >> ENDS_VALUE[action] & 1 == 1
+
+
+@kernel
 def only_action(state: State) -> Any:
     """Return the one legal `ends` id if there is exactly one, else -1: then the seat to move has a choice, or none.
 
@@ -195,6 +209,19 @@ def ports_mask(state: State, mask: NDArray[np.int8]) -> None:
                 if is_open(state, port):
                     for rank in range(TILES_PER_PORT):
                         mask[NUM_TILES + TILES_PER_PORT * port + rank] = tiles >> PORT_FITS[port, rank] & 1
+
+
+@kernel
+def ports_is_legal(state: State, action: int) -> Any:
+    """Tell whether the seat to move may take this `ports` id, which may be any int."""
+    if action < 0 or action >= NUM_PORTS_ACTIONS:
+        return False
+    if action >= PORTS_DRAW:
+        return must_draw(state) if action == PORTS_DRAW else must_pass(state)
+    if action < NUM_TILES:
+        return state.num_placed == 0 and playable(state) >> action & 1 == 1
+    port, rank = divmod(action - NUM_TILES, TILES_PER_PORT)
+    return playable(state) >> PORT_FITS[port, rank] & 1 == 1 and state.num_placed > 0 and is_open(state, port)
 
 
 def ports_id(tile: int, port: int) -> int:

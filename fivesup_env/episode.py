@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +12,14 @@ from fivesup_env.actions import ends_step, only_action
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.play import start_next_round
 from fivesup_env.rules.scoring import side_of
-from fivesup_env.rules.state import RUNNING, WON, State, num_sides
+from fivesup_env.rules.state import RUNNING, WON, State
 
 # What `play_on` returns.
 PLAYING, TERMINATED, TRUNCATED = 0, 1, 2
 
-RewardName: TypeAlias = Literal["win", "points", "margin"]
-EpisodeName: TypeAlias = Literal["match", "round"]
-REWARDS: Final = ("win", "points", "margin")
-EPISODES: Final = ("match", "round")
-
-#: ``win_table(scores, starter)`` returns each side's chance to win the match when the next round begins at these raw
-#: scores; `starter` is the seat that will open it, or None where the lot decides. The chances sum to 1.
-WinTable: TypeAlias = Callable[[tuple[int, ...], int | None], Sequence[float]]
+#: Rewards by number, as kernels take them. `chances` is "win" with an episode of one round, which a table pays.
+WIN, POINTS, MARGIN, CHANCES = 0, 1, 2, 3
+REWARD_NUMBERS: Final = {"win": WIN, "points": POINTS, "margin": MARGIN}
 
 
 @kernel
@@ -60,43 +54,42 @@ def play_on(state: State, match_episode: bool, skip_forced: bool, max_rounds: in
 
 def match_seed(seed: int, index: int) -> int:
     """Return the seed of the `index`-th match after a reset with `seed`: `seed` itself, then seeds mixed from both."""
-    return seed if index == 0 else int(mix(np.uint64(seed), np.uint64(index)))
+    return int(seed_of_match(np.uint64(seed), np.uint64(index)))
 
 
-def side_rewards(reward: RewardName, before: NDArray[Any], state: State) -> list[float]:
-    """Return what every side earned since its scores were `before`, for an episode that plays the match.
+@kernel
+def seed_of_match(seed: np.uint64, index: np.uint64) -> Any:
+    """`match_seed` for kernels."""
+    return seed if index == np.uint64(0) else mix(seed, index)
+
+
+@kernel
+def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any]) -> None:
+    """Add what every seat earned since the scores were `before` to ``out`` [seats].
 
     Args:
-        reward: "win": 1 for the side that has won the match, -1 shared equally by the others; else 0. "points": the
-            side's change of raw points. "margin": that, less the mean change of the other sides.
-        before: raw scores per side.
         state: the state now.
+        before: raw scores per side, int[3].
+        reward: WIN: 1 for the seats of the side that has won the match, -1 shared equally by the others; else 0.
+            POINTS: the side's change of raw points. MARGIN: that, less the mean change of the other sides. CHANCES: 0,
+            since the win table is asked elsewhere.
+        out: added to.
     """
-    sides = num_sides(int(state.num_players))
-    if reward == "win":
-        if state.result != WON:
-            return [0.0] * sides
-        return [1.0 if side == state.result_of else -1.0 / (sides - 1) for side in range(sides)]
-    changes = [float(state.scores[side] - before[side]) for side in range(sides)]
-    if reward == "points":
-        return changes
-    total = sum(changes)
-    return [change - (total - change) / (sides - 1) for change in changes]
-
-
-def table_chances(win_table: WinTable, scores: Iterable[int], starter: int | None) -> list[float]:
-    """Return each side's chance to win the match by `win_table`, checked.
-
-    Raises:
-        ValueError: the table does not return one chance within 0 .. 1 per side.
-    """
-    at = tuple(int(score) for score in scores)
-    values = [float(value) for value in win_table(at, starter)]
-    if len(values) != len(at) or not all(0.0 <= value <= 1.0 for value in values):
-        raise ValueError(f"win_table({at}, {starter}) must return {len(at)} chances within 0 .. 1, not {values}")
-    return values
-
-
-def seat_rewards(num_players: int, by_side: Sequence[float]) -> list[float]:
-    """Return each seat's reward: that of its side (R2)."""
-    return [by_side[int(side_of(num_players, seat))] for seat in range(num_players)]
+    num_players = np.int64(state.num_players)
+    sides = np.int64(2) if num_players == 4 else num_players
+    if reward == WIN:
+        if state.result == WON:
+            for seat in range(num_players):
+                won = side_of(num_players, seat) == state.result_of
+                out[seat] += 1.0 if won else -1.0 / (sides - 1)
+    elif reward != CHANCES:
+        total = np.int64(0)
+        for side in range(sides):
+            total += np.int64(state.scores[side]) - np.int64(before[side])
+        for seat in range(num_players):
+            side = side_of(num_players, seat)
+            change = np.int64(state.scores[side]) - np.int64(before[side])
+            if reward == POINTS:
+                out[seat] += change
+            else:
+                out[seat] += change - (total - change) / (sides - 1)

@@ -48,8 +48,8 @@ Version history: 0 (in development until release 1.0).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeGuard
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeGuard
 
 import numpy as np
 from gymnasium import spaces
@@ -57,39 +57,18 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
-from fivesup_env.actions import CODECS, explain_illegal
-from fivesup_env.episode import (
-    EPISODES,
-    PLAYING,
-    REWARDS,
-    TRUNCATED,
-    EpisodeName,
-    RewardName,
-    WinTable,
-    match_seed,
-    play_on,
-    seat_rewards,
-    side_rewards,
-    table_chances,
-)
+from fivesup_env.actions import explain_illegal
+from fivesup_env.batch import enter_rows, look_rows, step_rows
+from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED, match_seed
 from fivesup_env.match import checked_state
-from fivesup_env.notation import agent_name, checked_scores, illegal_action, parse_tile, result_of
-from fivesup_env.observation import OBS_SIZE, observation_space, scaled, write_observation
+from fivesup_env.notation import agent_name, checked_scores, illegal_action, result_of
+from fivesup_env.observation import OBS_SIZE, scaled, write_observation
+from fivesup_env.options import EpisodeName, Options, RewardName, check_choice
 from fivesup_env.rules.play import start_match
-from fivesup_env.rules.state import (
-    HAND_SIZE,
-    MAX_SEED,
-    OUT,
-    RUNNING,
-    STATE,
-    TARGET,
-    WON,
-    check_int,
-    new_state,
-    num_sides,
-)
+from fivesup_env.rules.state import MAX_SEED, OUT, RUNNING, STATE, WON, State, States, check_int
 from fivesup_env.rules.view import view
 
+_ROW: Final = np.zeros(1, np.int64)  # this environment is a batch of one
 RENDER_MODES = ("human", "rgb_array", "ansi")
 
 
@@ -123,8 +102,8 @@ class raw_env(AECEnv[str, Any, Any]):
         obs_dtype: "int8", or "float32" for the scaled form.
         render_mode: "ansi" (text), "rgb_array" (uint8[H, W, 3]), "human" (a window), or None.
         render_seat: seat whose view is rendered; None for the seat to move.
-        win_table: chance to win the match by score, for `episode="round", reward="win"`.
-        hand_size, target, max_pip, without: rule parameters, as for `Match`.
+        rules: `win_table` (`fivesup_env.options.WinTable`, for `episode="round", reward="win"`), and the rule
+            parameters `hand_size, target, max_pip, without`, as for `Match`.
 
     Raises:
         ValueError: an option is impossible; names it.
@@ -149,30 +128,11 @@ class raw_env(AECEnv[str, Any, Any]):
         render_mode: Literal["human", "rgb_array", "ansi"] | None = None,
         *,
         render_seat: int | None = None,
-        win_table: WinTable | None = None,
-        hand_size: int = HAND_SIZE,
-        target: int = TARGET,
-        max_pip: int = 6,
-        without: Iterable[str] = (),
+        **rules: Any,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        _check_choice("actions", actions, tuple(CODECS))
-        _check_choice("reward", reward, REWARDS)
-        _check_choice("episode", episode, EPISODES)
-        _check_choice("render_mode", render_mode, (*RENDER_MODES, None))
-        if episode == "round" and reward == "win" and win_table is None:
-            raise ValueError('reward="win" with episode="round" needs win_table= (chance to win the match by score)')
-        #: The STATE record of the match in play, hidden tiles included.
-        self.record = new_state(
-            num_players,
-            hand_size=hand_size,
-            target=target,
-            max_pip=max_pip,
-            without=sum({1 << parse_tile(tile) for tile in without}),
-        )
-        self._actions, self._reward, self._episode = actions, reward, episode
-        self._max_rounds = 0 if max_rounds is None else check_int("max_rounds", max_rounds, 1, 2**31)
-        self._skip_forced, self._obs_dtype, self._win_table = bool(skip_forced), obs_dtype, win_table
+        self.options = Options(num_players, actions, reward, episode, max_rounds, bool(skip_forced), obs_dtype, **rules)
+        check_choice("render_mode", render_mode, (*RENDER_MODES, None))
         self._render_seat = None if render_seat is None else check_int("render_seat", render_seat, 0, num_players - 1)
         self._window: Any = None
         self._seed: int | None = None
@@ -182,13 +142,14 @@ class raw_env(AECEnv[str, Any, Any]):
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._make_spaces()
+        self._make_buffers()
 
     def _make_spaces(self) -> None:
-        num_actions = CODECS[self._actions].num_actions
+        num_actions = self.options.codec.num_actions
         self.observation_spaces: dict[str, spaces.Space[Any]] = {
             agent: spaces.Dict(
                 {
-                    "observation": observation_space(self._obs_dtype),
+                    "observation": self.options.observation_space(),
                     "action_mask": spaces.Box(0, 1, (num_actions,), np.int8),
                 }
             )
@@ -198,8 +159,28 @@ class raw_env(AECEnv[str, Any, Any]):
             agent: spaces.Discrete(num_actions) for agent in self.possible_agents
         }
         self.state_space = spaces.Box(0, 255, (STATE.itemsize,), np.uint8)
+
+    def _make_buffers(self) -> None:
+        """Make the arrays of one row that the kernels work on; every array that leaves the environment is a copy."""
+        num_actions = self.options.codec.num_actions
+        self._states: States = np.array([self.options.new_state()], STATE)
+        self._action = np.zeros(1, np.int64)
+        self._observation = np.zeros((1, OBS_SIZE), np.int8)
+        self._mask = np.zeros((1, num_actions), np.int8)
+        self._to_play = np.zeros(1, np.int64)
+        self._actor_reward = np.zeros(1)
+        self._seat_rewards = np.zeros((1, len(self._seats)), np.float32)
+        self._pending = np.zeros((1, len(self._seats)), np.float32)
+        self._status = np.zeros(1, np.int8)
         self._no_actions = np.zeros(num_actions, np.int8)
         self._no_actions.flags.writeable = False
+        self._reward = CHANCES if self.options.pays_chances else REWARD_NUMBERS[self.options.reward]
+
+    @property
+    def record(self) -> State:
+        """The STATE record of the match in play, hidden tiles included."""
+        state: State = self._states[0]
+        return state
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the space of `observe(agent)`."""
@@ -218,12 +199,12 @@ class raw_env(AECEnv[str, Any, Any]):
         scores, starter = self._checked_options(options or {})
         self._next_seed(seed)
         assert self._seed is not None
-        self.record.seed = match_seed(self._seed, self._match_index)
-        start_match(self.record)
-        self.record.scores[: len(scores)] = scores
-        self.record.round_scores[: len(scores)] = scores
+        state = self.record
+        state.seed = match_seed(self._seed, self._match_index)
+        start_match(state)
+        state.scores[: len(scores)] = state.round_scores[: len(scores)] = scores
         if starter is not None:
-            self.record.starter = self.record.turn = starter
+            state.starter = state.turn = starter
         self._begin()
 
     def _next_seed(self, seed: int | None) -> None:
@@ -247,17 +228,20 @@ class raw_env(AECEnv[str, Any, Any]):
         Steps that are skipped here can score already: their rewards wait for the agents' first turns.
         """
         self.agents = self.possible_agents[:]
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._skip_agent_selection: Any = None
-        self._paid = self._chances_before_round()
-        start, before = self.record.tobytes(), self.record.scores.copy()
-        status = self._play_on()
-        if self.record.tobytes() == start:  # a finished state was set: its rewards are those of an earlier step
-            self.rewards = dict.fromkeys(self.agents, 0.0)
-        else:
-            self._pay(before)
-        self._finish_step(status)
-        self._accumulate_rewards()
+        if self.options.pays_chances:
+            at = self._states["round_scores"][:, : self.options.num_sides]
+            self._paid = self.options.chances(at, self._states["starter"])
+        running = self.record.result == RUNNING
+        enter_rows(self._states, _ROW, *self._limits(), self._reward, self._seat_rewards, self._status)
+        if running:
+            self._pay_chances()
+        look_rows(self._states, _ROW, self.options.actions == "ports", self._observation, self._mask, self._to_play)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self._finish_step()
+
+    def _limits(self) -> tuple[bool, bool, int]:
+        return self.options.plays_match, self.options.skip_forced, self.options.round_limit
 
     def step(self, action: Any) -> None:
         """Take the action of `agent_selection`; None for an agent that is done.
@@ -265,23 +249,34 @@ class raw_env(AECEnv[str, Any, Any]):
         Raises:
             IllegalAction: the action is not legal; nothing has changed.
         """
-        if self.terminations[self.agent_selection] or self.truncations[self.agent_selection]:
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        if not self._is_id(action) or not self._mask[action]:
+        if not self._is_id(action) or not self._mask[0, action]:
             raise self._illegal(action)
-        before = self.record.scores.copy()
-        self._cumulative_rewards[self.agent_selection] = 0.0
-        CODECS[self._actions].step(self.record, int(action))
-        status = self._play_on()
-        self._pay(before)
-        self._finish_step(status)
-        self._accumulate_rewards()
+        self._action[0] = action
+        step_rows(
+            self._states,
+            _ROW,
+            self._action,
+            self.options.actions == "ports",
+            *self._limits(),
+            self._reward,
+            True,
+            self._observation,
+            self._mask,
+            self._to_play,
+            self._actor_reward,
+            self._seat_rewards,
+            self._pending,
+            self._status,
+        )
+        self._pay_chances()
+        self._cumulative_rewards[agent] = 0.0
+        self._finish_step()
         if self.render_mode == "human":
             self.render()
-
-    def _play_on(self) -> int:
-        return int(play_on(self.record, self._episode == "match", self._skip_forced, self._max_rounds))
 
     def _is_id(self, action: object) -> TypeGuard[int]:
         """Tell whether this is an action id, legal or not; a bool is none."""
@@ -294,53 +289,40 @@ class raw_env(AECEnv[str, Any, Any]):
         seen = view(self.record, int(self.record.turn))
         if not self._is_id(action):
             return illegal_action(seen, f"take action {action!r}", f"ids are 0 .. {len(self._no_actions) - 1}")
-        return illegal_action(seen, *explain_illegal(seen, int(action), self._actions))
+        return illegal_action(seen, *explain_illegal(seen, int(action), self.options.actions))
 
-    def _pay(self, before: NDArray[Any]) -> None:
-        if self._reward == "win" and self._episode == "round":
-            by_side = self._change_of_chances()
-        else:
-            by_side = side_rewards(self._reward, before, self.record)
-        self.rewards = dict(zip(self.possible_agents, seat_rewards(len(self._seats), by_side), strict=True))
-
-    def _chances_before_round(self) -> list[float]:
-        """Return each side's chance to win the match when this round began; [] where rewards do not need it."""
-        if self._win_table is None or self._reward != "win" or self._episode != "round":
-            return []
-        sides = num_sides(len(self._seats))
-        return table_chances(self._win_table, self.record.round_scores[:sides], int(self.record.starter))
-
-    def _change_of_chances(self) -> list[float]:
-        """Return what the round, if it has just ended, changed in each side's chance to win the match."""
-        sides = num_sides(len(self._seats))
-        if self.record.result == RUNNING:
-            return [0.0] * sides
+    def _pay_chances(self) -> None:
+        """Add what the round, if it has just ended, changed in each side's chance to win the match."""
+        if not self.options.pays_chances or self.record.result == RUNNING:
+            return
+        sides = self.options.num_sides
         if self.record.result == WON:
-            now = [float(side == self.record.result_of) for side in range(sides)]
+            now = np.arange(sides)[None] == self.record.result_of
         else:
-            assert self._win_table is not None
-            starter = int(self.record.result_of) if self.record.result == OUT else None
-            now = table_chances(self._win_table, self.record.scores[:sides], starter)
-        return [after - before for after, before in zip(now, self._paid, strict=True)]
+            starter = int(self.record.result_of) if self.record.result == OUT else -1
+            now = self.options.chances(self._states["scores"][:, :sides], np.array([starter]))
+        self._seat_rewards += (now - self._paid)[:, np.arange(len(self._seats)) % sides]
 
-    def _finish_step(self, status: int) -> None:
-        """Set agent_selection, terminations, truncations and infos from the state."""
-        over = status != PLAYING
+    def _finish_step(self) -> None:
+        """Set agent_selection, rewards, terminations, truncations and infos from what the kernels wrote."""
+        agents, status = self.agents, int(self._status[0])
+        self.rewards = dict(zip(self.possible_agents, self._seat_rewards[0].tolist(), strict=True))
+        self._accumulate_rewards()
+        self.terminations = dict.fromkeys(agents, status == TERMINATED)
+        self.truncations = dict.fromkeys(agents, status == TRUNCATED)
+        self.infos = {agent: {"action_mask": self._no_actions} for agent in agents}
+        if status == PLAYING:
+            self.agent_selection = self.possible_agents[self._to_play[0]]
+            self.infos[self.agent_selection]["action_mask"] = self._mask[0].copy()
+            return
         self.agent_selection = self.possible_agents[self.record.turn]
-        self.terminations = dict.fromkeys(self.agents, over and status != TRUNCATED)
-        self.truncations = dict.fromkeys(self.agents, status == TRUNCATED)
-        self.infos = {agent: {"action_mask": self._no_actions} for agent in self.agents}
-        self._mask = np.zeros_like(self._no_actions)
-        if over:
-            for info in self.infos.values():
-                info.update(self._outcome())
-        else:
-            CODECS[self._actions].write_mask(self.record, self._mask)
-            self.infos[self.agent_selection]["action_mask"] = self._mask.copy()
+        self._mask[:] = 0
+        for info in self.infos.values():
+            info.update(self._outcome())
 
     def _outcome(self) -> dict[str, Any]:
         """Return what the last infos add: how the episode ended, all of it public."""
-        sides = num_sides(len(self._seats))
+        sides = self.options.num_sides
         return {
             "winner": int(self.record.result_of) if self.record.result == WON else None,
             "scores": [int(score) for score in self.record.scores[:sides]],
@@ -350,16 +332,18 @@ class raw_env(AECEnv[str, Any, Any]):
 
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
         """Return `{"observation", "action_mask"}` of any agent; see the module's text."""
-        seat = self._seats[agent]
-        observation: NDArray[Any] = np.empty(OBS_SIZE, np.int8)
-        write_observation(self.record, seat, observation)
-        if self._obs_dtype == "float32":
+        observation: NDArray[Any]
+        if agent == self.agent_selection and self._status[0] == PLAYING:
+            observation, mask = self._observation[0].copy(), self._mask[0].copy()
+        else:
+            observation, mask = np.empty(OBS_SIZE, np.int8), self._no_actions.copy()
+            write_observation(self.record, self._seats[agent], observation)
+        if self.options.obs_dtype == "float32":
             observation = scaled(observation)
-        mask = self._mask if agent == self.agent_selection else self._no_actions
-        return {"observation": observation, "action_mask": mask.copy()}
+        return {"observation": observation, "action_mask": mask}
 
     def state(self) -> NDArray[np.uint8]:
-        """Return the bytes of the STATE record, uint8[248], hidden tiles included."""
+        """Return the bytes of the STATE record, uint8[256], hidden tiles included."""
         return np.frombuffer(bytearray(self.record.tobytes()), np.uint8)
 
     def set_state(self, state: NDArray[np.uint8]) -> None:
@@ -373,9 +357,9 @@ class raw_env(AECEnv[str, Any, Any]):
             raise ValueError(f"a state is an array of uint8, not of {data.dtype}")
         taken = checked_state(data.tobytes())
         for name in ("num_players", "hand_size", "target", "max_pip", "without"):
-            if taken[name] != self.record[name]:
-                raise ValueError(f"this environment has {name}={self.record[name]}, the state has {taken[name]}")
-        self.record = taken
+            if taken[name] != self._states[name][0]:
+                raise ValueError(f"this environment has {name}={self._states[name][0]}, the state has {taken[name]}")
+        self._states[0] = taken
         self._begin()
 
     def render(self) -> NDArray[np.uint8] | str | None:
@@ -414,10 +398,3 @@ class raw_env(AECEnv[str, Any, Any]):
         """Take the attributes of a copy or pickle."""
         self.__dict__.update(attributes)
         self._no_actions.flags.writeable = False  # what numpy forgets in copies
-        # The fields of an unpickled record cannot be assigned to: numpy would change a temporary copy.
-        self.record = np.frombuffer(bytearray(self.record.tobytes()), STATE)[0]
-
-
-def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(repr(choice) for choice in choices)}, not {value!r}")

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from fivesup_env._jit import kernel
 from fivesup_env.actions import ENDS_ID, NUM_ENDS_ACTIONS
-from fivesup_env.rules.layout import lowest_tile, open_count, opening_total, points, total_after
-from fivesup_env.rules.play import drawer, playable
+from fivesup_env.rules.layout import lowest_tile, open_count, opening_total, placed, points, popcount, total_after
+from fivesup_env.rules.play import boneyard_left, drawer, playable
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import FULL, MAX_SEATS, MAX_SIDES, RUNNING, State, States
-from fivesup_env.rules.tiles import ALL_TILES, HIGH, LOW, NUM_KINDS, NUM_TILES, NUM_VALUES, tile_name
+from fivesup_env.rules.tiles import HIGH, LOW, NUM_KINDS, NUM_TILES, NUM_VALUES, tile_name, tiles_up_to
 
-OBS_VERSION: Final = 1
+OBS_VERSION: Final = 2
 HIGHEST: Final = 127
 NEAR: Final = 12  # "near_target" tells the points needed apart up to this many fives
 
@@ -49,14 +49,17 @@ SECTIONS: Final = (
     Section("total", 1, 40, "sum of the counted ends, in pips"),
     Section("total_remainder", 5, 1, "one-hot: that sum modulo five"),
     Section("hand_sizes", MAX_SEATS, 8, "per seat: tiles in its hand"),
-    Section("drawn_by", MAX_SEATS, 8, "per seat: tiles it has drawn in this round"),
+    Section("placements", MAX_SEATS, 8, "per seat: tiles it has placed in this round"),
     Section("boneyard", 1, 18, "tiles that can still be drawn"),
     Section("needs", MAX_SIDES, 61, "per side: fives needed to reach the target, at most 127; 0 for no such side"),
     Section("near_target", MAX_SIDES * NEAR, 1, "per side, one-hot: exactly 1 .. 12 fives needed"),
     Section("to_move", MAX_SEATS, 1, "one-hot: seat to move; all 0 when the round is over"),
     Section("turn_draws", 1, 8, "tiles that the seat to move has drawn in this turn"),
+    Section("passes", 1, 3, "passes since the last placement"),
     Section("starter", MAX_SEATS, 1, "one-hot: seat that opens the round"),
     Section("num_players", 3, 1, "one-hot: 2, 3 or 4 seats"),
+    Section("over", 1, 1, "1 when the round is over"),
+    Section("shown", 1, 1, "1 when a settlement has shown the hands"),
     Section("action_points", NUM_ENDS_ACTIONS, 8, "per `ends` id: fives its placement would count, if it is legal now"),
     Section(
         "action_fits", NUM_ENDS_ACTIONS, 1, "per `ends` id: 1 if it is legal and those points fit the exact target"
@@ -64,25 +67,32 @@ SECTIONS: Final = (
 )
 
 _START = dict(zip((s.name for s in SECTIONS), np.cumsum([0, *(s.size for s in SECTIONS[:-1])]).tolist(), strict=True))
-#: D, the length of an observation.
+#: D, the length of an observation: a multiple of eight, so that rows can be written in words.
 OBS_SIZE: Final = sum(section.size for section in SECTIONS)
 #: float32[D]: the scale of every entry.
 SCALES: NDArray[np.float32] = np.repeat(
     np.array([section.scale for section in SECTIONS], np.float32), [section.size for section in SECTIONS]
 )
 
-_HAND, _UNSEEN, _CAN_HOLD = _START["hand"], _START["unseen"], _START["can_hold"]
-_PLACED_BY, _LAST, _ENDS = _START["placed_by"], _START["last_placed"], _START["ends"]
-_TOTAL, _REMAINDER = _START["total"], _START["total_remainder"]
-_HAND_SIZES, _DRAWN_BY, _BONEYARD = _START["hand_sizes"], _START["drawn_by"], _START["boneyard"]
-_NEEDS, _NEAR_TARGET = _START["needs"], _START["near_target"]
-_TO_MOVE, _TURN_DRAWS, _STARTER, _PLAYERS = (
-    _START["to_move"],
-    _START["turn_draws"],
-    _START["starter"],
-    _START["num_players"],
-)
+# The kernels know these places as constants.
+_ENDS, _TOTAL, _REMAINDER = _START["ends"], _START["total"], _START["total_remainder"]
+_HAND_SIZES, _PLACEMENTS, _BONEYARD = _START["hand_sizes"], _START["placements"], _START["boneyard"]
+_NEEDS, _NEAR_TARGET, _TO_MOVE = _START["needs"], _START["near_target"], _START["to_move"]
+_TURN_DRAWS, _PASSES, _STARTER = _START["turn_draws"], _START["passes"], _START["starter"]
+_PLAYERS, _OVER, _SHOWN = _START["num_players"], _START["over"], _START["shown"]
 _POINTS, _FITS = _START["action_points"], _START["action_fits"]
+
+_MASK_WORDS: Final = _ENDS // 8  # the ten tile masks fill the words before "ends"
+_WORDS: Final = OBS_SIZE // 8
+assert _MASK_WORDS * 8 == _ENDS == 10 * NUM_TILES
+assert _WORDS * 8 == OBS_SIZE
+
+#: uint64[256]: eight bits as eight bytes of 0 or 1, the lowest bit in the first byte in memory.
+_SPREAD: NDArray[np.uint64] = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.uint8).view(
+    np.uint64
+)[:, 0]
+#: int64[7]: mask of the tiles of the set with this largest half.
+_SETS: NDArray[np.int64] = np.array([tiles_up_to(max_pip) for max_pip in range(NUM_VALUES)])
 
 
 def section(name: str) -> slice:
@@ -141,13 +151,22 @@ def _describe(part: Section, values: NDArray[Any]) -> str:
 
 @kernel
 def write_observation(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """Write what `seat` observes into ``out``, int8[D]; from the full state and from the seat's view the same bytes."""
-    out[:] = 0
-    _write_tiles(state, seat, out)
-    _write_course(state, seat, out)
-    _write_table(state, out)
-    _write_scores(state, seat, out)
-    if state.result == RUNNING and state.turn == seat:
+    """Write what `seat` observes into ``out``, int8[D]; from the full state and from the seat's view the same bytes.
+
+    ``out`` must be contiguous and aligned to eight bytes: the ten tile masks are written as words, each byte of a mask
+    spread over a word by a table, which is several times faster than writing bits.
+    """
+    words = out.view(np.uint64)
+    _write_masks(state, seat, words)
+    for index in range(_MASK_WORDS, _WORDS):
+        words[index] = np.uint64(0)
+    _write_ends(state, out)
+    _write_seats(state, seat, out)
+    _write_needs(state, seat, out)
+    if state.result != RUNNING:
+        out[_OVER] = 1
+        out[_SHOWN] = state.shown
+    elif state.turn == seat:
         _write_actions(state, seat, out)
 
 
@@ -159,77 +178,87 @@ def write_observations(views: States, out: NDArray[np.int8]) -> None:
 
 
 @kernel
-def _write_mask(mask: int, out: NDArray[np.int8], start: int) -> None:
-    while mask:
-        out[start + lowest_tile(mask)] = 1
-        mask &= mask - 1
-
-
-@kernel
-def _write_tiles(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """Own hand, unseen tiles, and what the others can hold."""
+def _write_masks(state: State, seat: int, words: NDArray[np.uint64]) -> None:
+    """Write hand, unseen, can_hold, placed_by and last_placed: ten masks of 28 bits, end to end."""
     num_players = np.int64(state.num_players)
     hand = np.int64(state.hands[seat])
-    unseen = ALL_TILES & ~(np.int64(state.placed) | hand | np.int64(state.without))
+    unseen = _SETS[state.max_pip] & ~(placed(state) | hand | np.int64(state.without))
     if state.shown:
         for other in range(num_players):
             unseen &= ~np.int64(state.hands[other])
-    for tile in range(NUM_TILES):
-        if HIGH[tile] <= state.max_pip and unseen >> tile & 1:
-            out[_UNSEEN + tile] = 1
-        else:
-            unseen &= ~(1 << tile)
-    _write_mask(hand, out, _HAND)
-    for offset in range(1, num_players):
-        other = (seat + offset) % num_players
-        held = unseen & ~np.int64(state.cannot_hold[other])
-        if state.shown:
-            held = np.int64(state.hands[other])
-        elif other == state.turn and state.draws and other == drawer(state):
-            held = unseen  # it is drawing: nobody knows yet whether the last tile fits
-        _write_mask(held, out, _CAN_HOLD + NUM_TILES * (offset - 1))
+    next_1 = (seat + 1) % num_players
+    holds_1, placed_1 = _can_hold(state, next_1, unseen), np.int64(state.placed_by[next_1])
+    holds_2 = holds_3 = placed_2 = placed_3 = np.int64(0)
+    if num_players > 2:
+        next_2 = (seat + 2) % num_players
+        holds_2, placed_2 = _can_hold(state, next_2, unseen), np.int64(state.placed_by[next_2])
+    if num_players > 3:
+        next_3 = (seat + 3) % num_players
+        holds_3, placed_3 = _can_hold(state, next_3, unseen), np.int64(state.placed_by[next_3])
+    last = np.int64(0)
+    if state.num_placed:
+        last = np.int64(1) << np.int64(state.history_tile[state.num_placed - 1])
+    # Mask m begins at bit 28 m, so a mask can lie across two words.
+    _spread(hand | unseen << 28 | (holds_1 & 0xFF) << 56, words, 0, 8)
+    _spread(holds_1 >> 8 | holds_2 << 20 | (holds_3 & 0xFFFF) << 48, words, 8, 8)
+    _spread(holds_3 >> 16 | np.int64(state.placed_by[seat]) << 12 | (placed_1 & 0xFFFFFF) << 40, words, 16, 8)
+    _spread(placed_1 >> 24 | placed_2 << 4 | placed_3 << 32 | (last & 0xF) << 60, words, 24, 8)
+    _spread(last >> 4, words, 32, 3)
 
 
 @kernel
-def _write_course(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """Who placed what and drew how often, whose turn it is, who began."""
-    num_players, count = np.int64(state.num_players), np.int64(state.num_placed)
-    next_seat = np.int64(state.starter)
+def _spread(bits: int, words: NDArray[np.uint64], first: int, count: int) -> None:
     for index in range(count):
-        tile = np.int64(state.history_tile[index])
-        placer, draws = np.int64(state.history_turn[index]) % 4, np.int64(state.history_turn[index]) // 4
-        out[_PLACED_BY + NUM_TILES * ((placer - seat) % num_players) + tile] = 1
-        out[_DRAWN_BY + (next_seat - seat) % num_players] += np.int8(draws)
-        next_seat = (placer + 1) % num_players
-    out[_DRAWN_BY + (next_seat - seat) % num_players] += np.int8(state.draws)
-    if count:
-        out[_LAST + np.int64(state.history_tile[count - 1])] = 1
-    for offset in range(num_players):
-        out[_HAND_SIZES + offset] = state.hand_sizes[(seat + offset) % num_players]
-    out[_BONEYARD] = np.int64(state.boneyard_size) - np.int64(state.drawn)
-    out[_STARTER + (np.int64(state.starter) - seat) % num_players] = 1
-    out[_PLAYERS + num_players - 2] = 1
-    if state.result == RUNNING:
-        out[_TO_MOVE + (np.int64(state.turn) - seat) % num_players] = 1
-        if state.turn == drawer(state):
-            out[_TURN_DRAWS] = state.draws
+        words[first + index] = _SPREAD[bits >> 8 * index & 0xFF]
 
 
 @kernel
-def _write_table(state: State, out: NDArray[np.int8]) -> None:
-    """The open ends and their sum."""
+def _can_hold(state: State, other: int, unseen: int) -> Any:
+    """Return the mask of the tiles that another seat can hold, as far as its draws and passes tell."""
+    if state.shown:
+        return np.int64(state.hands[other])
+    if state.draws and other == state.turn and other == drawer(state):
+        return unseen  # it is drawing: nobody knows yet whether the last tile fits
+    return unseen & ~np.int64(state.cannot_hold[other])
+
+
+@kernel
+def _write_ends(state: State, out: NDArray[np.int8]) -> None:
+    """Write the open ends and their sum."""
     for kind in range(NUM_KINDS):
-        for value in range(NUM_VALUES):
-            if state.open_values[kind] >> value & 1:
-                out[_ENDS + NUM_VALUES * kind + value] = open_count(state, kind, value)
+        values = np.int64(state.open_values[kind])
+        while values:
+            value = lowest_tile(values)
+            values &= values - 1
+            out[_ENDS + NUM_VALUES * kind + value] = open_count(state, kind, value)
     total = np.int64(state.total)
     out[_TOTAL] = min(total, HIGHEST)
     out[_REMAINDER + total % 5] = 1
 
 
 @kernel
-def _write_scores(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """What every side still needs."""
+def _write_seats(state: State, seat: int, out: NDArray[np.int8]) -> None:
+    """Write what is known of every seat, whose turn it is, and who began."""
+    num_players = np.int64(state.num_players)
+    for offset in range(num_players):
+        other = (seat + offset) % num_players
+        out[_HAND_SIZES + offset] = state.hand_sizes[other]
+        out[_PLACEMENTS + offset] = popcount(np.int64(state.placed_by[other]))
+    out[_BONEYARD] = boneyard_left(state)
+    out[_STARTER + (np.int64(state.starter) - seat) % num_players] = 1
+    out[_PLAYERS + num_players - 2] = 1
+    if state.result == RUNNING:
+        turn = np.int64(state.turn)
+        passes = (turn - drawer(state)) % num_players
+        out[_TO_MOVE + (turn - seat) % num_players] = 1
+        out[_PASSES] = passes
+        if passes == 0:
+            out[_TURN_DRAWS] = state.draws
+
+
+@kernel
+def _write_needs(state: State, seat: int, out: NDArray[np.int8]) -> None:
+    """Write what every side still needs."""
     num_players = np.int64(state.num_players)
     for offset in range(2 if num_players == 4 else num_players):
         side = side_of(num_players, (seat + offset) % num_players)
@@ -241,24 +270,30 @@ def _write_scores(state: State, seat: int, out: NDArray[np.int8]) -> None:
 
 @kernel
 def _write_actions(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """What every legal action would count, and whether the exact target takes it (R10, R22)."""
+    """Write what every legal action would count, and whether the exact target takes it (R10, R22)."""
     tiles = playable(state)
     room = np.int64(state.target) - np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
     while tiles:
         tile = lowest_tile(tiles)
         tiles &= tiles - 1
         if state.num_placed == 0:
-            _write_action(tile, points(opening_total(tile)), room, out)
+            _write_action(tile, opening_total(tile), room, out)
             continue
-        for half in range(2 if LOW[tile] != HIGH[tile] else 1):
-            value = LOW[tile] if half == 0 else HIGH[tile]
-            for kind in range(NUM_KINDS):
-                if state.open_values[kind] >> value & 1:
-                    counted = points(total_after(state, tile, kind, value))
-                    _write_action(ENDS_ID[tile, value] + kind, counted, room, out)
+        low, high = LOW[tile], HIGH[tile]
+        _write_half(state, tile, low, room, out)
+        if low != high:
+            _write_half(state, tile, high, room, out)
 
 
 @kernel
-def _write_action(action: int, counted: int, room: int, out: NDArray[np.int8]) -> None:
+def _write_half(state: State, tile: int, value: int, room: int, out: NDArray[np.int8]) -> None:
+    for kind in range(NUM_KINDS):
+        if np.int64(state.open_values[kind]) >> value & 1:
+            _write_action(ENDS_ID[tile, value] + kind, total_after(state, tile, kind, value), room, out)
+
+
+@kernel
+def _write_action(action: int, total: int, room: int, out: NDArray[np.int8]) -> None:
+    counted = points(total)
     out[_POINTS + action] = counted // 5
     out[_FITS + action] = counted <= room

@@ -77,6 +77,11 @@ def play_random(env: Any, seed: int, limit: int = 10_000) -> list[int | None]:
     return actions
 
 
+def win_table(scores: Any, starters: Any) -> Any:
+    """`table` for every row, as environments ask for it."""
+    return [table(row, None if starter < 0 else starter) for row, starter in zip(scores, starters, strict=True)]
+
+
 def table(scores: Sequence[int], starter: int | None) -> list[float]:
     """Even chances, a thousandth for each point of lead, and a tenth for who starts."""
     chance = 0.5 + (scores[0] - scores[1]) / 1000

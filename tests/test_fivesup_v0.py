@@ -37,6 +37,7 @@ from tests.playing import (
     snapshot,
     table,
     text_of,
+    win_table,
     wrapped_env,
 )
 
@@ -434,7 +435,7 @@ def test_rewards_of_small_games(seats: int, reward: str, rules: dict[str, Any], 
     ],
 )
 def test_a_round_is_paid_by_the_change_of_chances(hands: tuple[str, str], scores: list[int], change: float) -> None:
-    env = put(raw_env(episode="round", win_table=table), lay(Match, *hands, scores=scores))
+    env = put(raw_env(episode="round", win_table=win_table), lay(Match, *hands, scores=scores))
     act(env, "1|4")
     assert env.rewards == {"player_0": pytest.approx(change), "player_1": pytest.approx(-change)}
     assert set(env.terminations.values()) == {True}
@@ -442,7 +443,7 @@ def test_a_round_is_paid_by_the_change_of_chances(hands: tuple[str, str], scores
 
 
 def test_a_round_is_paid_at_its_end_alone_and_anew_after_every_reset() -> None:
-    env = raw_env(episode="round", win_table=table, skip_forced=True)
+    env = raw_env(episode="round", win_table=win_table, skip_forced=True)
     for seed in range(6):
         env.reset(seed=seed, options={"scores": [40, 100], "starter": 1})
         while not any(env.terminations.values()):
@@ -460,7 +461,17 @@ def test_a_round_paid_by_winning_needs_a_table() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [None, 0.5, [1.0], [0.5, 0.5, 0.0], [float("nan"), 1.0], [2.0, -1.0], ["a", "b"], [None, None], [0.9, 0.9]],
+    [
+        None,
+        0.5,
+        [0.5, 0.5],
+        [[0.5, 0.5, 0.0]],
+        [[float("nan"), 1.0]],
+        [[2.0, -1.0]],
+        [["a", "b"]],
+        [[None, None]],
+        [[0.9, 0.9]],
+    ],
 )
 def test_a_table_that_returns_no_chances(answer: Any) -> None:
     env = raw_env(episode="round", win_table=lambda scores, starter: answer)

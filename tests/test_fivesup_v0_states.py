@@ -26,7 +26,7 @@ from tests.playing import (
     put,
     raw_env,
     snapshot,
-    table,
+    win_table,
     wrapped_env,
 )
 
@@ -67,7 +67,7 @@ def test_without_any_seed_matches_differ() -> None:
     [
         {"num_players": 4, "actions": "ports", "reward": "margin", "obs_dtype": "float32"},
         {"reward": "points", "max_rounds": 1, "skip_forced": True},
-        {"episode": "round", "win_table": table, "target": 100},
+        {"episode": "round", "win_table": win_table, "target": 100},
         {"num_players": 3, "hand_size": 2, "max_pip": 4, "without": ["1|1"], "target": 25},
     ],
 )
@@ -199,7 +199,7 @@ def test_copies_reset_like_the_original(make: Callable[..., Any], make_copy: Cal
     assert copied.state().tobytes() == Match(seed=match_seed(8, 1)).to_bytes()
 
 
-@pytest.mark.parametrize("episode", [{}, {"episode": "round", "win_table": table}])
+@pytest.mark.parametrize("episode", [{}, {"episode": "round", "win_table": win_table}])
 def test_the_state_of_an_end_is_not_paid_again(episode: dict[str, Any]) -> None:
     env = put(raw_env(**episode), lay(Match, "1|4", "6|6 5|6", scores=[275, 0]))
     act(env, "1|4")

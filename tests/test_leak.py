@@ -483,17 +483,25 @@ def slow_observation(match: Match, seat: int, deal: dict[str, Any]) -> dict[str,
         "total": [match.total()],
         "total_remainder": one_hot(match.total() % 5, 5),
         "hand_sizes": padded([len(match.hands[other]) for other in seats], 4),
-        "drawn_by": padded([moves.count((other, "draw")) for other in seats], 4),
+        "placements": padded([list(placed.values()).count(other) for other in seats], 4),
         "boneyard": [len(match.boneyard)],
         "needs": padded([min(need, 127) for need in needs], 3),
         "near_target": padded([flag for need in needs for flag in one_hot(need - 1, NEAR)], 3 * NEAR),
         "to_move": one_hot(seats.index(match.turn), 4) if running else [0] * 4,
         "turn_draws": [count if running and (not moves or moves[-1][0] == match.turn) else 0],
+        "passes": [passes(moves) if running else 0],
         "starter": one_hot(seats.index(match.starter), 4),
         "num_players": one_hot(match.num_players - 2, 3),
+        "over": [int(not running)],
+        "shown": [int(match.state.shown)],
         "action_points": points,
         "action_fits": fits,
     }
+
+
+def passes(moves: list[tuple[int, str]]) -> int:
+    """The passes at the end of a list of moves."""
+    return next((number for number, (_, text) in enumerate(reversed(moves)) if text != "pass"), len(moves))
 
 
 def marks(tiles: Any) -> list[int]:

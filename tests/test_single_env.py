@@ -17,7 +17,7 @@ from fivesup_env.observation import encode
 from fivesup_env.rules.state import States
 from fivesup_env.rules.view import view
 from fivesup_env.single_env import SingleAgentEnv
-from tests.playing import NEAR, SEATS, legal, raw_env, table
+from tests.playing import NEAR, SEATS, legal, raw_env, table, win_table
 
 OPTIONS = [
     {"reward": "margin", "episode": "round", "skip_forced": True, "obs_dtype": "float32"},
@@ -111,7 +111,7 @@ def test_rewards_add_up_to_the_margin_from_the_first_decision_on(seats: int) -> 
 
 
 def test_a_round_can_be_paid_by_the_change_of_chances() -> None:
-    env = SingleAgentEnv([GreedyAgent()], seat=1, episode="round", win_table=table)
+    env = SingleAgentEnv([GreedyAgent()], seat=1, episode="round", win_table=win_table)
     given = episode(env, 0, seed=4, options={"scores": [100, 60], "starter": 1})
     match = Match.from_bytes(env.game.state().tobytes())
     # 0.6 for the other before: 40 points ahead, but the learner starts.

@@ -51,6 +51,13 @@ def popcount(mask: int) -> Any:
 
 
 @kernel
+def placed(state: State) -> Any:
+    """Return the mask of the tiles on the table."""
+    by = state.placed_by
+    return np.int64(by[0] | by[1] | by[2] | by[3])
+
+
+@kernel
 def fitting(state: State) -> Any:
     """Return the mask of the tiles, in any hand or none, that fit an open port now (R7); all of them to open (R5)."""
     if state.num_placed == 0:
@@ -136,9 +143,7 @@ def points(total: int) -> Any:
 @kernel
 def join(state: State, tile: int, port: int) -> None:
     """Put `tile` on the table at `port` (`OPENING` for the first tile) and update the ends and their sum (R7-R9)."""
-    bit = 1 << np.int64(tile)
     low, high = LOW[tile], HIGH[tile]
-    state.placed = np.int64(state.placed) | bit
     if port == OPENING:
         state.total = opening_total(tile)
         _open_new_ends(state, tile, -1)

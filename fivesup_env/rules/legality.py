@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivesup_env.rules.layout import is_open, open_count, open_ports
+from fivesup_env.rules.layout import is_open, open_count, open_ports, placed
 from fivesup_env.rules.play import DRAW, PASS, boneyard_left, may_act, playable
 from fivesup_env.rules.state import BLOCKED, OUT, RUNNING, WON, State
 from fivesup_env.rules.tiles import (
@@ -111,7 +111,7 @@ def _why_not_draw_or_pass(state: State, tile: int) -> str | None:
 
 def _why_not_port(state: State, tile: int, port: int) -> str | None:
     host, value, kind = int(PORT_TILE[port]), int(PORT_VALUE[port]), int(PORT_KIND[port])
-    if not int(state.placed) >> host & 1:
+    if not int(placed(state)) >> host & 1:
         return f"[{tile_name(host)}] is not on the table (R7)"
     if not is_open(state, port):
         if kind == BRANCH and int(state.taken[value]) & BOTH_LINES != BOTH_LINES:

@@ -72,7 +72,7 @@ def clear_round(state: State, starter: int) -> None:
     """Clear the table, the hands and the boneyard for a round that `starter` opens; scores stay."""
     state.hands[:] = 0
     state.cannot_hold[:] = 0
-    state.placed = 0
+    state.placed_by[:] = 0
     state.open_low = 0
     state.open_high = 0
     state.round_scores[:] = state.scores
@@ -177,6 +177,7 @@ def record_placement(state: State, tile: int, port: int) -> None:
     if draws:
         note_nothing_fitted(state, seat, draws > 1)
     state.hands[seat] = np.int64(state.hands[seat]) & ~(1 << np.int64(tile))
+    state.placed_by[seat] = np.int64(state.placed_by[seat]) | 1 << np.int64(tile)
     state.hand_sizes[seat] -= np.uint8(1)
     join(state, tile, port)
     state.history_tile[index] = tile

@@ -50,7 +50,7 @@ FIELDS = (
     Field("seed", "u8", (), "match seed; the deal of every round follows from it (R3)", "wiped to 0"),
     Field("hands", "u4", (MAX_SEATS,), "tile mask per seat", "other seats' wiped to 0 until a settlement shows them"),
     Field("cannot_hold", "u4", (MAX_SEATS,), "tile mask per seat: tiles its draws and passes prove that it lacks"),
-    Field("placed", "u4", (), "tile mask: tiles on the table"),
+    Field("placed_by", "u4", (MAX_SEATS,), "tile mask per seat: tiles that it placed in this round"),
     Field("open_low", "u4", (), "tile mask: non-doubles on the table whose low half is open"),
     Field("open_high", "u4", (), "tile mask: non-doubles on the table whose high half is open"),
     Field("without", "u4", (), "rule parameter: tile mask of tiles left out of the set"),
@@ -87,10 +87,9 @@ FIELDS = (
     Field("hand_size", "u1", (), "rule parameter: tiles dealt to each seat (R3)"),
     Field("max_pip", "u1", (), "rule parameter: largest half in the set"),
     Field("observer", "u1", (), "seat whose view this is; 255 for the full state"),
-    Field("reserved", "u1", (4,), "always 0: keeps the records of an array aligned to eight bytes"),
 )
 
-#: The dtype of a STATE record: every field aligned to its size, 248 bytes.
+#: The dtype of a STATE record: every field aligned to its size, 256 bytes.
 STATE: np.dtype[Any] = np.dtype((np.record, np.dtype([(field.name, field.dtype, field.shape) for field in FIELDS])))
 
 

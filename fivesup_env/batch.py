@@ -1,0 +1,150 @@
+"""Kernels over rows of states: what the environments and the arena do to many matches at once, or to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fivesup_env._jit import kernel
+from fivesup_env.actions import ends_is_legal, ends_mask, ends_step, ports_is_legal, ports_mask, ports_step
+from fivesup_env.episode import PLAYING, pay, play_on, seed_of_match
+from fivesup_env.observation import write_observation
+from fivesup_env.rules.play import start_match
+from fivesup_env.rules.state import MAX_SIDES, WON, States
+from fivesup_env.rules.view import hide
+
+
+@kernel
+def deal_rows(states: States, rows: NDArray[np.int64], seeds: NDArray[np.uint64], indices: NDArray[np.uint64]) -> None:
+    """Deal the first round of the match that each row's seed and index stand for."""
+    for index in range(len(rows)):
+        row = rows[index]
+        states[row].seed = seed_of_match(seeds[row], indices[row])
+        start_match(states[row])
+
+
+@kernel
+def enter_rows(
+    states: States,
+    rows: NDArray[np.int64],
+    match_episode: bool,
+    skip_forced: bool,
+    max_rounds: int,
+    reward: int,
+    pending: NDArray[np.float32],
+    status: NDArray[np.int8],
+) -> None:
+    """Go to the first decision from where these rows stand; what that pays is pending.
+
+    A match that is won already has been paid.
+    """
+    for index in range(len(rows)):
+        row = rows[index]
+        before = states[row].scores.copy()
+        pending[row, :] = 0
+        paid = states[row].result == WON
+        status[row] = play_on(states[row], match_episode, skip_forced, max_rounds)
+        if not paid:
+            pay(states[row], before, reward, pending[row])
+
+
+@kernel
+def first_illegal(states: States, rows: NDArray[np.int64], actions: NDArray[np.int64], ports: bool) -> Any:
+    """Return the first index whose action is illegal in its row, or -1."""
+    for index in range(len(rows)):
+        state = states[rows[index]]
+        legal = ports_is_legal(state, actions[index]) if ports else ends_is_legal(state, actions[index])
+        if not legal:
+            return index
+    return -1
+
+
+@kernel
+def step_rows(
+    states: States,
+    rows: NDArray[np.int64],
+    actions: NDArray[np.int64],
+    ports: bool,
+    match_episode: bool,
+    skip_forced: bool,
+    max_rounds: int,
+    reward: int,
+    look: bool,
+    observations: NDArray[np.int8],
+    masks: NDArray[np.int8],
+    to_play: NDArray[np.int64],
+    actor_rewards: NDArray[np.float64],
+    rewards: NDArray[np.float32],
+    pending: NDArray[np.float32],
+    status: NDArray[np.int8],
+) -> None:
+    """Take the actions, pay them, and write observation, mask and seat to move of the rows that go on."""
+    before = np.empty(MAX_SIDES, np.int64)
+    for index in range(len(rows)):
+        row = rows[index]
+        state = states[row]
+        seat = np.int64(state.turn)
+        for side in range(MAX_SIDES):
+            before[side] = state.scores[side]
+        if ports:
+            ports_step(state, actions[index])
+        else:
+            ends_step(state, actions[index])
+        status[row] = play_on(state, match_episode, skip_forced, max_rounds)
+        for other in range(rewards.shape[1]):
+            rewards[row, other] = pending[row, other]
+            pending[row, other] = 0
+        pay(state, before, reward, rewards[row])
+        actor_rewards[row] = rewards[row, seat]
+        if look and status[row] == PLAYING:
+            _look_row(state, row, ports, observations, masks, to_play)
+
+
+@kernel
+def _look_row(
+    state: Any,
+    row: int,
+    ports: bool,
+    observations: NDArray[np.int8],
+    masks: NDArray[np.int8],
+    to_play: NDArray[np.int64],
+) -> None:
+    seat = np.int64(state.turn)
+    to_play[row] = seat
+    write_observation(state, seat, observations[row])
+    if ports:
+        ports_mask(state, masks[row])
+    else:
+        ends_mask(state, masks[row])
+
+
+@kernel
+def look_rows(
+    states: States,
+    rows: NDArray[np.int64],
+    ports: bool,
+    observations: NDArray[np.int8],
+    masks: NDArray[np.int8],
+    to_play: NDArray[np.int64],
+) -> None:
+    """Write observation, mask and seat to move of these rows."""
+    for index in range(len(rows)):
+        _look_row(states[rows[index]], rows[index], ports, observations, masks, to_play)
+
+
+@kernel
+def look_at_ends(states: States, rows: NDArray[np.int64], observations: NDArray[np.int8]) -> None:
+    """Write the observation of every seat in these rows into ``observations``, int8[N, P, D]."""
+    for index in range(len(rows)):
+        for seat in range(observations.shape[1]):
+            write_observation(states[rows[index]], seat, observations[rows[index], seat])
+
+
+@kernel
+def hide_rows(states: States, masks: NDArray[np.int8]) -> None:
+    """Turn every state into the view of its seat to move; write its legal `ends` ids into ``masks``, int8[K, 163]."""
+    for row in range(len(states)):
+        ends_mask(states[row], masks[row])
+        hide(states[row], np.int64(states[row].turn))

@@ -1,7 +1,7 @@
 """Self-play training, first form: sb3-contrib's MaskablePPO learns one seat, earlier copies of it play the others.
 
 The learner's reward for a decision is what its own side earned up to its next decision, or to the end of the round,
-also by the moves of others; `SingleAgentEnv` sees to that. The learner takes every seat in turn.
+also by the moves of others; `FivesUpEnv` sees to that. The learner takes every seat in turn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agents.arena import play_pair
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.config import Config, as_yaml
 from agents.network import NetworkAgent, make_policy, save_checkpoint
-from fivesup_env.single_env import SingleAgentEnv
+from fivesup_env.single_env import FivesUpEnv
 
 _EVAL_SEED: Final = 1_000_000_007  # deals that training does not see
 
@@ -64,8 +64,8 @@ def _new_run_folder(config: Config) -> Path:
 
 def _make_model(config: Config, run: Path, copy: NetworkAgent) -> MaskablePPO:
     def make_env() -> gymnasium.Env[Any, Any]:
-        env: gymnasium.Env[Any, Any] = SingleAgentEnv(
-            [copy] * (config.num_players - 1),
+        env: gymnasium.Env[Any, Any] = FivesUpEnv(
+            copy,
             num_players=config.num_players,
             episode="round",
             reward=config.reward,

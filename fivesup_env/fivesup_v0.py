@@ -177,6 +177,12 @@ class raw_env(AECEnv[str, Any, Any]):
         self._reward = CHANCES if self.options.pays_chances else REWARD_NUMBERS[self.options.reward]
 
     @property
+    def match_number(self) -> int:
+        """The seed of the last seeded reset, plus the resets since."""
+        assert self._seed is not None
+        return self._seed + self._match_index
+
+    @property
     def record(self) -> State:
         """The STATE record of the match in play, hidden tiles included."""
         state: State = self._states[0]

@@ -149,6 +149,32 @@ class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             self._advance(waiting, actions[waiting], ends)
 
 
+def make_vec(
+    num_envs: int = 1,
+    opponent: str | Opponent | Sequence[str | Opponent] | None = None,
+    partner: str | Opponent | None = None,
+    seat: int | None = None,
+    **options: Any,
+) -> FivesUpVectorEnv | LearnerVectorEnv:
+    """Return what ``gymnasium.make_vec("FivesUp-v0")`` gives: every seat the caller's, or one learner a match.
+
+    Args:
+        num_envs: N.
+        opponent: None: the caller plays every seat (`FivesUpVectorEnv`); else see `LearnerVectorEnv`.
+        partner: see `LearnerVectorEnv`.
+        seat: see `LearnerVectorEnv`.
+        options: those of `FivesUpVectorEnv`.
+
+    Raises:
+        ValueError: an option is impossible; names it.
+    """
+    if opponent is not None:
+        return LearnerVectorEnv(num_envs, opponent=opponent, partner=partner, seat=seat, **options)
+    if partner is not None or seat is not None:
+        raise ValueError("partner= and seat= need opponent=: without it the caller plays every seat")
+    return FivesUpVectorEnv(num_envs, **options)
+
+
 class _Ends:
     """What a step has to tell of the matches that ended in it."""
 

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from fivesup_env.episode import match_seed
 from fivesup_env.observation import encode
 from fivesup_env.rules.state import States
 from fivesup_env.rules.view import view
-from fivesup_env.single_env import SingleAgentEnv
+from fivesup_env.single_env import FivesUpEnv
 from tests.playing import NEAR, SEATS, legal, raw_env, table, win_table
 
 OPTIONS = [
@@ -41,7 +42,14 @@ class Recorder:
         return np.array([np.flatnonzero(masks[0])[0]])
 
 
-def episode(env: SingleAgentEnv, choose: int, **reset: Any) -> list[Any]:
+def seated(opponents: list[Any], **options: Any) -> FivesUpEnv:
+    """An environment with these opponents, clockwise after the learner; of three, the second is the partner."""
+    if len(opponents) == 3:
+        return FivesUpEnv(opponents[::2], partner=opponents[1], num_players=4, **options)
+    return FivesUpEnv(opponents, num_players=len(opponents) + 1, **options)
+
+
+def episode(env: FivesUpEnv, choose: int, **reset: Any) -> list[Any]:
     """One episode with random actions of the learner: everything that it is given, and its actions."""
     rng = np.random.default_rng(choose)
     observation, info = env.reset(**reset)
@@ -59,14 +67,14 @@ def episode(env: SingleAgentEnv, choose: int, **reset: Any) -> list[Any]:
 @pytest.mark.parametrize("seats", SEATS)
 def test_an_episode_is_that_of_the_learners_agent(seats: int, options: dict[str, Any]) -> None:
     greedy = GreedyAgent()
-    env = SingleAgentEnv([greedy] * (seats - 1), num_players=seats, **options)
+    env = FivesUpEnv(greedy, num_players=seats, **options)
     slow = raw_env(seats, **options)
     rng = np.random.default_rng(3)
     for number in range(3 * seats):
         env.reset(seed=11 if number == 0 else None)
         slow.reset(seed=11 if number == 0 else None)
         learner = f"player_{(11 + number) % seats}"
-        action, reward, paid = None, 0.0, []
+        action, reward, owed, paid = None, 0.0, 0.0, []
         while not slow.terminations[slow.agent_selection] and not slow.truncations[slow.agent_selection]:
             if slow.agent_selection != learner:
                 seen = view(slow.record, slow.possible_agents.index(slow.agent_selection))
@@ -74,8 +82,11 @@ def test_an_episode_is_that_of_the_learners_agent(seats: int, options: dict[str,
                 slow.step(int(greedy.act(np.array([seen]).view(seen.dtype), np.zeros((1, 163), np.int8), keys)[0]))
                 continue
             observation, reward, *_ = slow.last()
-            if action is not None:
-                assert reward == paid[-1]
+            if action is None:
+                owed = reward  # for what came before the first decision
+            else:
+                assert owed + reward == paid[-1]
+                owed = 0.0
             np.testing.assert_array_equal(env.action_masks(), observation["action_mask"].astype(bool))
             action = np.int64(rng.choice(legal(slow)))
             seen_now, now, terminated, truncated, info = env.step(action)
@@ -84,26 +95,26 @@ def test_an_episode_is_that_of_the_learners_agent(seats: int, options: dict[str,
             slow.step(action)
         if action is None:
             continue
-        assert slow._cumulative_rewards[learner] == paid[-1]
+        assert owed + slow._cumulative_rewards[learner] == paid[-1]
         assert (terminated, truncated) == (slow.terminations[learner], slow.truncations[learner])
         np.testing.assert_array_equal(seen_now, slow.observe(learner)["observation"])
         assert not env.action_masks().any()
 
 
 @pytest.mark.parametrize("seats", SEATS)
-def test_rewards_add_up_to_the_margin_from_the_first_decision_on(seats: int) -> None:
-    env = SingleAgentEnv([RandomAgent()] * (seats - 1), num_players=seats, reward="margin", episode="round")
+def test_rewards_add_up_to_the_margin_of_the_whole_round(seats: int) -> None:
+    env = FivesUpEnv(RandomAgent(), num_players=seats, reward="margin", episode="round")
     rng = np.random.default_rng(0)
     lost = 0
     for number in range(12):
         env.reset(seed=5 if number == 0 else None)
-        before, over, rewards = Match.from_bytes(env.game.state().tobytes()).scores, False, []
+        over, rewards = False, []
         while not over:
             action = rng.choice(np.flatnonzero(env.action_masks()))
             _, reward, over, _, _ = env.step(action)
             rewards.append(reward)
         match = Match.from_bytes(env.game.state().tobytes())
-        gains = [after - start for after, start in zip(match.scores, before, strict=True)]
+        gains = match.scores
         own = gains.pop(env.seat % len(gains))
         assert sum(rewards) == own - sum(gains) / len(gains)
         lost += sum(rewards) < 0 and match.round_result is not None and match.round_result.get("out") != env.seat
@@ -111,7 +122,7 @@ def test_rewards_add_up_to_the_margin_from_the_first_decision_on(seats: int) -> 
 
 
 def test_a_round_can_be_paid_by_the_change_of_chances() -> None:
-    env = SingleAgentEnv([GreedyAgent()], seat=1, episode="round", win_table=win_table)
+    env = FivesUpEnv(GreedyAgent(), seat=1, episode="round", win_table=win_table)
     given = episode(env, 0, seed=4, options={"scores": [100, 60], "starter": 1})
     match = Match.from_bytes(env.game.state().tobytes())
     # 0.6 for the other before: 40 points ahead, but the learner starts.
@@ -122,20 +133,20 @@ def test_a_round_can_be_paid_by_the_change_of_chances() -> None:
 @pytest.mark.parametrize("seats", SEATS)
 def test_the_same_seed_is_the_same_trajectory(seats: int, make: Callable[[], Any]) -> None:
     def three(seed: int) -> list[Any]:
-        env = SingleAgentEnv([make() for _ in range(seats - 1)], num_players=seats, target=60)
+        env = seated([make() for _ in range(seats - 1)], target=60)
         return [episode(env, 1, seed=seed), episode(env, 2), episode(env, 3)]
 
     first = three(8)
     assert three(8) == first
     assert three(9) != first
-    env = SingleAgentEnv([make() for _ in range(seats - 1)], num_players=seats, target=60)
+    env = seated([make() for _ in range(seats - 1)], target=60)
     episode(env, 0, seed=1)
     assert [episode(env, 1, seed=8), episode(env, 2), episode(env, 3)] == first
 
 
 def test_every_decision_of_an_opponent_has_a_key_of_its_own() -> None:
     opponents = [Recorder(), Recorder()]
-    env = SingleAgentEnv(opponents, num_players=3, target=60)
+    env = FivesUpEnv(opponents, num_players=3, target=60)
     for number in range(5):
         episode(env, number, seed=8 if number == 0 else None)
     keys = opponents[0].keys + opponents[1].keys
@@ -146,7 +157,7 @@ def test_every_decision_of_an_opponent_has_a_key_of_its_own() -> None:
 @pytest.mark.parametrize("seats", SEATS)
 def test_opponents_sit_clockwise_after_the_learner_and_see_their_own_hands(seats: int) -> None:
     opponents = [Recorder() for _ in range(seats - 1)]
-    env = SingleAgentEnv(opponents, num_players=seats, episode="round", reward="points")
+    env = seated(opponents, episode="round", reward="points")
     for number in range(2 * seats):
         episode(env, number, seed=0 if number == 0 else None)
         assert env.seat == number % seats
@@ -161,7 +172,7 @@ def test_opponents_sit_clockwise_after_the_learner_and_see_their_own_hands(seats
 
 def test_the_partner_with_four_seats() -> None:
     opponents = [Recorder() for _ in range(3)]
-    env = SingleAgentEnv(opponents, num_players=4, seat=1, reward="points", episode="round")
+    env = seated(opponents, seat=1, reward="points", episode="round")
     given = episode(env, 1, seed=2)
     assert {int(seen.observer) for seen in opponents[1].views} == {3}
     assert env.game._cumulative_rewards["player_1"] == given[-3]
@@ -169,15 +180,15 @@ def test_the_partner_with_four_seats() -> None:
 
 
 def test_the_seat_rotates_or_stays() -> None:
-    env = SingleAgentEnv([RandomAgent()] * 2, num_players=3)
+    env = FivesUpEnv([RandomAgent()] * 2, num_players=3)
     assert [env.reset(seed=seed)[1]["seat"] for seed in (4, None, None, None, 8, None)] == [1, 2, 0, 1, 2, 0]
-    env = SingleAgentEnv([RandomAgent()] * 2, num_players=3, seat=2)
+    env = FivesUpEnv([RandomAgent()] * 2, num_players=3, seat=2)
     assert [env.reset(seed=seed)[1]["seat"] for seed in (4, None, None)] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("seats", SEATS)
 def test_a_seed_names_the_match_and_options_its_start(seats: int) -> None:
-    env = SingleAgentEnv([RandomAgent()] * (seats - 1), num_players=seats, seat=0)
+    env = FivesUpEnv(RandomAgent(), num_players=seats, seat=0)
     for index in range(3):
         env.reset(seed=7 if index == 0 else None, options={"scores": NEAR[seats], "starter": 0})
         match, dealt = Match.from_bytes(env.game.state().tobytes()), Match(seats, seed=match_seed(7, index))
@@ -188,7 +199,7 @@ def test_a_seed_names_the_match_and_options_its_start(seats: int) -> None:
 
 @pytest.mark.parametrize("obs_dtype", ["int8", "float32"])
 def test_observations_are_the_learners_own_and_lie_in_the_space(obs_dtype: str) -> None:
-    env = SingleAgentEnv([RandomAgent()], target=60, obs_dtype=obs_dtype)
+    env = FivesUpEnv([RandomAgent()], target=60, obs_dtype=obs_dtype)
     observation, info = env.reset(seed=2)
     rng = np.random.default_rng(0)
     over = False
@@ -209,7 +220,7 @@ def test_observations_are_the_learners_own_and_lie_in_the_space(obs_dtype: str) 
 
 
 def test_what_the_learner_was_given_can_be_overwritten() -> None:
-    env = SingleAgentEnv([RandomAgent()], target=60)
+    env = FivesUpEnv([RandomAgent()], target=60)
     env.reset(seed=3)
     twin = copy.deepcopy(env)
     over = False
@@ -224,8 +235,40 @@ def test_what_the_learner_was_given_can_be_overwritten() -> None:
         info.clear()
 
 
+def test_an_illegal_action_ends_the_episode_by_default() -> None:
+    env = FivesUpEnv("greedy")
+    env.reset(seed=3)
+    observation, reward, terminated, truncated, info = env.step(np.int64(162))
+    assert (reward, terminated, truncated) == (-1.0, True, False)
+    assert "cannot pass" in info["illegal_action"]
+    assert not info["action_mask"].any() and not env.action_masks().any()
+    assert env.observation_space.contains(observation)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(np.int64(0))
+    assert env.reset(seed=3)[1]["action_mask"].any()
+
+
+@pytest.mark.parametrize("seats", SEATS)
+def test_without_opponents_the_caller_plays_every_seat(seats: int) -> None:
+    env, slow = FivesUpEnv(num_players=seats, reward="margin", target=60), raw_env(seats, reward="margin", target=60)
+    rng = np.random.default_rng(1)
+    _, info = env.reset(seed=6)
+    slow.reset(seed=6)
+    over = False
+    while not over:
+        agent = slow.agent_selection
+        assert info["seat"] == slow.possible_agents.index(agent)
+        np.testing.assert_array_equal(info["action_mask"], slow.observe(agent)["action_mask"])
+        action = int(rng.choice(np.flatnonzero(info["action_mask"])))
+        observation, reward, over, _, info = env.step(action)
+        slow.step(action)
+        assert reward == slow.rewards[agent]
+        np.testing.assert_array_equal(observation, slow.observe(slow.agent_selection)["observation"])
+    assert over == slow.terminations["player_0"]
+
+
 def test_an_illegal_action_changes_nothing() -> None:
-    env = SingleAgentEnv([RandomAgent()])
+    env = FivesUpEnv([RandomAgent()], illegal="raise")
     env.reset(seed=3)
     before = env.game.state().tobytes()
     for action in (-1, 163, int(np.flatnonzero(~env.action_masks())[0])):
@@ -237,8 +280,11 @@ def test_an_illegal_action_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("opponents", "options", "named"),
     [
-        (1, {"num_players": 3}, "2 opponents, not 1"),
-        (3, {"num_players": 3}, "2 opponents, not 3"),
+        (1, {"num_players": 3}, "2 opposing ones, not 1"),
+        (3, {"num_players": 3}, "2 opposing ones, not 3"),
+        (1, {"actions": "ports"}, "ends"),
+        (1, {"partner": "greedy"}, "partner"),
+        (1, {"illegal": "ignore"}, "illegal"),
         (1, {"seat": 2}, "seat"),
         (1, {"seat": -1}, "seat"),
         (1, {"reward": "score"}, "reward"),
@@ -247,10 +293,10 @@ def test_an_illegal_action_changes_nothing() -> None:
 )
 def test_impossible_arguments(opponents: int, options: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        SingleAgentEnv([RandomAgent()] * opponents, **options)
+        FivesUpEnv([RandomAgent()] * opponents, **options)
 
 
 def test_options_that_leave_no_decision_are_refused_at_reset() -> None:
-    env = SingleAgentEnv([RandomAgent()], hand_size=1, skip_forced=True, episode="round", reward="points")
+    env = FivesUpEnv([RandomAgent()], hand_size=1, skip_forced=True, episode="round", reward="points")
     with pytest.raises(RuntimeError, match="decision"):
         env.reset(seed=1)

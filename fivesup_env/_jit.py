@@ -79,7 +79,10 @@ def _fingerprint(package: str) -> str:
 
 
 def _sources(package: str) -> list[Path]:
-    spec = find_spec(package)
+    try:
+        spec = find_spec(package)
+    except ValueError:  # a kernel of a script or notebook: its package is __main__, which has no source to find
+        spec = None
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         return []
     origin = Path(spec.origin)

@@ -1,9 +1,9 @@
 """The game as a Gymnasium environment, `gymnasium.make("FivesUp-v0")`: one learner seat against given opponents.
 
-With `opponent=None` the caller plays every seat: observation and mask are those of the seat to move, and a step's reward
-is that of the seat that acted. With opponents, a step runs to the learner's next decision, and its reward is the
-learner's own: everything that its side earned since its last decision, also by the moves of others; the first step adds
-what came before it. So the rewards of an episode sum to the learner's return.
+With `opponent=None` the caller plays every seat: observation and mask are those of the seat to move, and a step's
+reward is that of the seat that acted. With opponents, a step runs to the learner's next decision, and its reward is the
+learner's own: everything that its side earned since its last decision, also by the moves of others; the first step
+adds what came before it. So the rewards of an episode sum to the learner's return.
 
 Masks stand in ``infos["action_mask"]`` and come from `action_masks()`, as sb3-contrib's MaskablePPO asks for them.
 """
@@ -32,8 +32,8 @@ class FivesUpEnv(gymnasium.Env[NDArray[Any], np.int64]):
     """One match at a time for one learner, or for a caller who plays every seat; see the module's text.
 
     Args:
-        opponent: who plays against the learner: an agent or its text, or one for each opposing seat, clockwise; None: the
-            caller plays every seat.
+        opponent: who plays against the learner: an agent or its text, or one for each opposing seat, clockwise; None:
+            the caller plays every seat.
         partner: with four seats, who plays the learner's partner; None: the (first) opponent.
         seat: the learner's seat; None: (seed of the reset + matches since) modulo the seats.
         illegal: what an illegal action does: "end" terminates the episode with reward -1 and says why in

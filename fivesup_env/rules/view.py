@@ -74,14 +74,15 @@ def _hide_draws(state: State, seat: int) -> None:
 def history(state: State) -> list[Move]:
     """Return all actions of the round so far, in order; works on states and views alike."""
     moves: list[Move] = []
-    turn = int(state.starter)
-    for index in range(state.num_placed):
-        seat, draws = int(state.history_turn[index]) % 4, int(state.history_turn[index]) // 4
-        moves += _before(state, turn, draws, seat)
-        moves.append(Move(seat, int(state.history_tile[index]), int(state.history_port[index])))
-        turn = (seat + 1) % int(state.num_players)
+    count, num_players, turn = int(state.num_placed), int(state.num_players), int(state.starter)
+    placements = (state[name][:count].tolist() for name in ("history_turn", "history_tile", "history_port"))
+    for turn_and_draws, tile, port in zip(*placements, strict=True):
+        draws, seat = divmod(turn_and_draws, 4)
+        moves += _before(num_players, turn, draws, seat)
+        moves.append(Move(seat, tile, port))
+        turn = (seat + 1) % num_players
     if not _ended_by_placement(state):
-        moves += _before(state, turn, int(state.draws), int(state.turn))
+        moves += _before(num_players, turn, int(state.draws), int(state.turn))
     return moves
 
 
@@ -108,10 +109,10 @@ def _ended_by_placement(state: State) -> bool:
     return bool(state.result) and not state.draws
 
 
-def _before(state: State, turn: int, draws: int, until: int) -> list[Move]:
+def _before(num_players: int, turn: int, draws: int, until: int) -> list[Move]:
     """Return the draws of the seat whose turn has come, then the passes up to seat `until`."""
     moves = [Move(turn, DRAW)] * draws
     while turn != until:
         moves.append(Move(turn, PASS))
-        turn = (turn + 1) % int(state.num_players)
+        turn = (turn + 1) % num_players
     return moves

@@ -12,7 +12,7 @@ from fivesup_env.actions import ends_is_legal, ends_mask, ends_step, ports_is_le
 from fivesup_env.episode import PLAYING, pay, play_on, seed_of_match
 from fivesup_env.observation import write_observation
 from fivesup_env.rules.play import start_match
-from fivesup_env.rules.state import MAX_SIDES, WON, States
+from fivesup_env.rules.state import MAX_SIDES, States
 from fivesup_env.rules.view import hide
 
 
@@ -32,22 +32,12 @@ def enter_rows(
     match_episode: bool,
     skip_forced: bool,
     max_rounds: int,
-    reward: int,
-    pending: NDArray[np.float32],
     status: NDArray[np.int8],
 ) -> None:
-    """Go to the first decision from where these rows stand; what that pays is pending.
-
-    A match that is won already has been paid.
-    """
+    """Go to the first decision from where these rows stand."""
     for index in range(len(rows)):
         row = rows[index]
-        before = states[row].scores.copy()
-        pending[row, :] = 0
-        paid = states[row].result == WON
         status[row] = play_on(states[row], match_episode, skip_forced, max_rounds)
-        if not paid:
-            pay(states[row], before, reward, pending[row])
 
 
 @kernel
@@ -77,7 +67,6 @@ def step_rows(
     to_play: NDArray[np.int64],
     actor_rewards: NDArray[np.float64],
     rewards: NDArray[np.float32],
-    pending: NDArray[np.float32],
     status: NDArray[np.int8],
 ) -> None:
     """Take the actions, pay them, and write observation, mask and seat to move of the rows that go on."""
@@ -94,8 +83,7 @@ def step_rows(
             ends_step(state, actions[index])
         status[row] = play_on(state, match_episode, skip_forced, max_rounds)
         for other in range(rewards.shape[1]):
-            rewards[row, other] = pending[row, other]
-            pending[row, other] = 0
+            rewards[row, other] = 0
         pay(state, before, reward, rewards[row])
         actor_rewards[row] = rewards[row, seat]
         if look and status[row] == PLAYING:

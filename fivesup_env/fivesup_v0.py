@@ -59,7 +59,7 @@ from pettingzoo.utils import wrappers
 
 from fivesup_env.actions import explain_illegal
 from fivesup_env.batch import enter_rows, look_rows, step_rows
-from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED, match_seed
+from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED, match_seed, pay
 from fivesup_env.match import checked_state
 from fivesup_env.notation import agent_name, checked_scores, illegal_action, result_of
 from fivesup_env.observation import OBS_SIZE, scaled, write_observation
@@ -170,7 +170,6 @@ class raw_env(AECEnv[str, Any, Any]):
         self._to_play = np.zeros(1, np.int64)
         self._actor_reward = np.zeros(1)
         self._seat_rewards = np.zeros((1, len(self._seats)), np.float32)
-        self._pending = np.zeros((1, len(self._seats)), np.float32)
         self._status = np.zeros(1, np.int8)
         self._no_actions = np.zeros(num_actions, np.int8)
         self._no_actions.flags.writeable = False
@@ -238,9 +237,11 @@ class raw_env(AECEnv[str, Any, Any]):
         if self.options.pays_chances:
             at = self._states["round_scores"][:, : self.options.num_sides]
             self._paid = self.options.chances(at, self._states["starter"])
-        running = self.record.result == RUNNING
-        enter_rows(self._states, _ROW, *self._limits(), self._reward, self._seat_rewards, self._status)
-        if running:
+        before, paid = self.record.scores.copy(), self.record.result != RUNNING
+        enter_rows(self._states, _ROW, *self._limits(), self._status)
+        self._seat_rewards[:] = 0
+        if not paid:
+            pay(self.record, before, self._reward, self._seat_rewards[0])
             self._pay_chances()
         look_rows(self._states, _ROW, self.options.actions == "ports", self._observation, self._mask, self._to_play)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -275,7 +276,6 @@ class raw_env(AECEnv[str, Any, Any]):
             self._to_play,
             self._actor_reward,
             self._seat_rewards,
-            self._pending,
             self._status,
         )
         self._pay_chances()

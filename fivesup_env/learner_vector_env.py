@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from fivesup_env.episode import PLAYING, TERMINATED, TRUNCATED
+from fivesup_env.episode import TERMINATED, TRUNCATED
 from fivesup_env.opponents import Opponent, opponent_keys, seat_opponents
 from fivesup_env.rules.state import check_int
 from fivesup_env.vector_env import FivesUpVectorEnv
@@ -114,11 +114,10 @@ class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         ended = self.game.advance(rows, actions, look=False)
         self._plies[rows] += 1
         self._earned[rows] += self.game.rewards[rows, self.seats[rows]]
-        while len(ended):
+        if len(ended):
             self._note_ends(ended, ends)
             self.game.begin_next(ended)
             self._begin(ended)
-            ended = ended[self.game.status[ended] != PLAYING]
 
     def _note_ends(self, ended: NDArray[np.int64], ends: _Ends) -> None:
         """Keep the first end of a row in this step; the learner had no decision in a later one."""

@@ -12,7 +12,7 @@ nor of threads changes what happens in a slot.
 
 **Ends.** Autoreset is `SAME_STEP`: a match that ends is followed by the next within the step. `infos["final_obs"]`
 [N, P, D] then holds the last observations of all its seats and `infos["final_info"]` its outcome; `infos["_final_obs"]`
-[N] tells in which rows. Rewards that skipped steps bring before a match's first decision are paid with its first step.
+[N] tells in which rows.
 
 **Errors.** If any action is illegal, `IllegalAction` names the first such row, and no match has moved.
 """
@@ -22,7 +22,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -42,8 +42,6 @@ from fivesup_env.rules.view import view
 
 #: ``sampler(seeds)`` returns where new matches begin: raw scores int[K, sides], and starters int[K], -1 for the lot.
 Sampler: TypeAlias = Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]]
-
-_MOST_DEALS: Final = 1000  # matches in a row that may end before anybody has had a decision
 
 
 class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
@@ -108,7 +106,6 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         self._actor_rewards = np.zeros(count)
         #: float32[N, P]: what every seat earned in the last step
         self.rewards = np.zeros((count, seats), np.float32)
-        self._pending = np.zeros((count, seats), np.float32)
         #: int8[N]: PLAYING, TERMINATED or TRUNCATED, after `advance`
         self.status = np.zeros(count, np.int8)
 
@@ -240,21 +237,14 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
 
     def _begin(self, rows: NDArray[np.int64], scores: Any, starters: Any) -> None:
         """Deal a match in these rows and go to its first decision."""
-        for _ in range(_MOST_DEALS):
-            deal_rows(self.states, rows, self._seeds, self._indices)
-            self._place(rows, scores, starters)
-            if self.options.pays_chances:
-                at = self.states["round_scores"][rows, : self.options.num_sides]
-                self._paid[rows] = self.options.chances(at, self.states["starter"][rows])
-            self._enter(rows)
-            rows = rows[self.status[rows] != PLAYING]
-            if not len(rows):
-                return
-            self._indices[rows] += np.uint64(1)
-            scores = starters = None
-        raise RuntimeError(
-            f"{_MOST_DEALS} matches in a row ended before anybody had a decision: these options allow none"
-        )
+        deal_rows(self.states, rows, self._seeds, self._indices)
+        self._place(rows, scores, starters)
+        if self.options.pays_chances:
+            at = self.states["round_scores"][rows, : self.options.num_sides]
+            self._paid[rows] = self.options.chances(at, self.states["starter"][rows])
+        enter_rows(self.states, rows, *self._limits(), self.status)
+        if (self.status[rows] != PLAYING).any():
+            raise ValueError("these options leave nobody a decision: a hand of one tile is always out at once")
 
     def _place(self, rows: NDArray[np.int64], scores: Any, starters: Any) -> None:
         """Set where the matches just dealt in these rows begin."""
@@ -265,7 +255,10 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             for name in ("scores", "round_scores"):
                 self.states[name][rows, : at.shape[1]] = at
         if starters is not None:
-            by = np.broadcast_to(np.asarray(starters), rows.shape)
+            by = np.asarray(starters)
+            if by.shape not in ((), rows.shape):
+                raise ValueError(f"starters must be one seat, or one for each of {len(rows)} slots, not {starters!r}")
+            by = np.broadcast_to(by, rows.shape)
             if not np.issubdtype(by.dtype, np.integer) or (by < -1).any() or (by >= self.options.num_players).any():
                 raise ValueError(f"starters must be seats within 0 .. {self.options.num_players - 1}, not {starters!r}")
             by = np.where(by < 0, self.states["starter"][rows], by)
@@ -277,7 +270,9 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             at = np.broadcast_to(np.asarray(scores), (count, sides))
         except ValueError:
             raise ValueError(f"scores must be of shape [{sides}] or [{count}, {sides}], not {scores!r}") from None
-        wrong = ~np.issubdtype(at.dtype, np.integer) | (at % 5 != 0) | (at >= target) | (at < LOWEST_SCORE)
+        if not np.issubdtype(at.dtype, np.integer):
+            raise ValueError(f"scores must be ints, not {scores!r}")
+        wrong = (at % 5 != 0) | (at >= target) | (at < LOWEST_SCORE)
         if wrong.any():
             row = int(np.flatnonzero(wrong.any(axis=1))[0])
             raise ValueError(
@@ -285,10 +280,8 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             )
         return at
 
-    def _enter(self, rows: NDArray[np.int64]) -> None:
-        options = self.options
-        limits = (options.plays_match, options.skip_forced, options.round_limit)
-        enter_rows(self.states, rows, *limits, self._reward, self._pending, self.status)
+    def _limits(self) -> tuple[bool, bool, int]:
+        return self.options.plays_match, self.options.skip_forced, self.options.round_limit
 
     def _check(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
         index = int(first_illegal(self.states, rows, actions, self.options.actions == "ports"))
@@ -305,9 +298,9 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
     def _for_all(self, kernel_: Any, rows: NDArray[np.int64], actions: NDArray[np.int64], look: bool) -> None:
         """Run a kernel over rows, shared between the threads: rows do not touch each other."""
         options = self.options
-        limits = (options.actions == "ports", options.plays_match, options.skip_forced, options.round_limit)
+        limits = (options.actions == "ports", *self._limits())
         buffers = (self._observations, self._masks, self._to_play)
-        paid = (self._actor_rewards, self.rewards, self._pending, self.status)
+        paid = (self._actor_rewards, self.rewards, self.status)
 
         def run(part: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
             kernel_(self.states, *part, *limits, self._reward, look, *buffers, *paid)

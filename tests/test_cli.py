@@ -205,7 +205,7 @@ def test_record_writes_into_what_is_no_ordinary_file(capsys: Capture) -> None:
         ("--players 3 --agents random,greedy", "3 seats need one agent, or 3, not 2"),
         ("--target 12", "target must be a multiple of five (R10), not 12"),
         ("--without 7|7", "unknown tile '7|7'"),
-        ("--hand-size 14 --players 3", "3 hands of 14 need more than the 28 tiles"),
+        ("--hand-size 14 --players 3", "hand_size=14 need more than the 28 tiles"),
         (f"--matches 2 --seed {2**64 - 1}", "--seed: the last match would have a seed beyond"),
         ("--out /nowhere/at/all", "No such file or directory"),
     ],

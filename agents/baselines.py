@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from fivesup_env._jit import kernel
-from fivesup_env.actions import ENDS_ID, only_action
+from fivesup_env.policies import greedy_action
 from fivesup_env.rules.chance import below
-from fivesup_env.rules.layout import lowest_tile, opening_total, points, total_after
-from fivesup_env.rules.play import playable
-from fivesup_env.rules.scoring import side_of
-from fivesup_env.rules.state import State, States
-from fivesup_env.rules.tiles import HIGH, LOW, NUM_KINDS, PIPS
+from fivesup_env.rules.state import States
 
 
 class RandomAgent:
@@ -64,37 +58,3 @@ def greedy_actions(states: States, out: NDArray[np.int64]) -> None:
     """Write the greedy `ends` action of every state or view into ``out``, int64[N]."""
     for row in range(len(states)):
         out[row] = greedy_action(states[row])
-
-
-@kernel
-def greedy_action(state: State) -> Any:
-    """Return the greedy `ends` action of the seat to move, which must have one."""
-    forced = only_action(state)
-    if forced >= 0:
-        return forced
-    best, best_worth = np.int64(-1), np.int64(-1)
-    room = np.int64(state.target) - np.int64(state.scores[side_of(np.int64(state.num_players), np.int64(state.turn))])
-    tiles = playable(state)
-    while tiles:
-        tile = lowest_tile(tiles)
-        tiles &= tiles - 1
-        if state.num_placed == 0:
-            worth = _worth(opening_total(tile), room, PIPS[tile])
-            if worth > best_worth:
-                best, best_worth = tile, worth
-            continue
-        for half in range(2 if LOW[tile] != HIGH[tile] else 1):
-            value = LOW[tile] if half == 0 else HIGH[tile]
-            for kind in range(NUM_KINDS):
-                if state.open_values[kind] >> value & 1:
-                    worth = _worth(total_after(state, tile, kind, value), room, PIPS[tile])
-                    if worth > best_worth:
-                        best, best_worth = ENDS_ID[tile, value] + kind, worth
-    return best
-
-
-@kernel
-def _worth(total: int, room: int, pips: int) -> Any:
-    """Return a number that orders actions by the points they would bring, then by pips (at most 12)."""
-    scored = points(total)
-    return (scored if scored <= room else 0) * 16 + pips

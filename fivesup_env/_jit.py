@@ -36,11 +36,11 @@ def kernel(function: _Function) -> _Function:
     """
     folder = cache_folder(function.__module__.partition(".")[0])
     if folder is None:
-        return cast(_Function, numba.njit(nogil=True)(function))
+        return cast(_Function, numba.njit(nogil=True, error_model="numpy")(function))
     users_folder = _config.CACHE_DIR
     _config.CACHE_DIR = folder
     try:
-        return cast(_Function, numba.njit(cache=True, nogil=True)(function))
+        return cast(_Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
     finally:
         _config.CACHE_DIR = users_folder
 

@@ -26,17 +26,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fivesup_env._bits import WIDTH, lowest_bit, store_bits
 from fivesup_env._jit import kernel
-from fivesup_env.rules.layout import first_port, is_open, lowest_tile
+from fivesup_env.rules.layout import first_port, is_open
 from fivesup_env.rules.legality import describe_end_move, describe_move, why_illegal, why_illegal_end
 from fivesup_env.rules.play import DRAW, PASS, must_draw, must_pass, playable, step
 from fivesup_env.rules.state import State
 from fivesup_env.rules.tiles import (
-    BRANCH,
     FIRST_PORT,
     HALF,
     HIGH,
-    LINE,
     LOW,
     NUM_DOUBLES,
     NUM_KINDS,
@@ -111,29 +110,30 @@ def ends_step(state: State, action: int) -> None:
 @kernel
 def ends_mask(state: State, mask: NDArray[np.int8]) -> None:
     """Write the legal `ends` ids of the seat to move into ``mask``, int8[163]; all 0 when the round is over."""
-    mask[:] = 0
+    store_bits(mask, 0, np.int64(0))
+    store_bits(mask, WIDTH, np.int64(0))
+    store_bits(mask, NUM_ENDS_ACTIONS - WIDTH, np.int64(0))
     tiles = playable(state)
     if tiles == 0:
         mask[ENDS_DRAW] = must_draw(state)
         mask[ENDS_PASS] = must_pass(state)
     while tiles:
-        tile = lowest_tile(tiles)
+        tile = lowest_bit(tiles)
         tiles &= tiles - 1
+        low, high = LOW[tile], HIGH[tile]
         if state.num_placed == 0:
             mask[tile] = 1
+        elif low == high:
+            mask[ENDS_ID[tile, low]] = 1  # a double fits an open half only
         else:
-            _mark_ends(state, tile, LOW[tile], mask)
-            if LOW[tile] != HIGH[tile]:
-                _mark_ends(state, tile, HIGH[tile], mask)
+            _mark_ends(state, ENDS_ID[tile, low], low, mask)
+            _mark_ends(state, ENDS_ID[tile, high], high, mask)
 
 
 @kernel
-def _mark_ends(state: State, tile: int, value: int, mask: NDArray[np.int8]) -> None:
-    first = ENDS_ID[tile, value]
-    mask[first] = state.open_values[HALF] >> value & 1
-    if LOW[tile] != HIGH[tile]:
-        mask[first + LINE] = state.open_values[LINE] >> value & 1
-        mask[first + BRANCH] = state.open_values[BRANCH] >> value & 1
+def _mark_ends(state: State, first: int, value: int, mask: NDArray[np.int8]) -> None:
+    for kind in range(NUM_KINDS):
+        mask[first + kind] = np.int64(state.open_values[kind]) >> value & 1
 
 
 @kernel
@@ -163,7 +163,7 @@ def only_action(state: State) -> Any:
         return np.int64(ENDS_PASS) if must_pass(state) else np.int64(-1)
     if tiles & (tiles - 1):
         return np.int64(-1)
-    tile = lowest_tile(tiles)
+    tile = lowest_bit(tiles)
     if state.num_placed == 0:
         return tile
     only = np.int64(-1)
@@ -199,7 +199,7 @@ def ports_mask(state: State, mask: NDArray[np.int8]) -> None:
         mask[PORTS_PASS] = must_pass(state)
     elif state.num_placed == 0:
         while tiles:
-            mask[lowest_tile(tiles)] = 1
+            mask[lowest_bit(tiles)] = 1
             tiles &= tiles - 1
     else:
         for index in range(np.int64(state.num_placed)):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fivesup_env._jit import kernel
 from fivesup_env.actions import ends_is_legal, ends_mask, ends_step, ports_is_legal, ports_mask, ports_step
 from fivesup_env.episode import PLAYING, pay, play_on, seed_of_match
-from fivesup_env.observation import write_observation
+from fivesup_env.observation import write_decision, write_observation
 from fivesup_env.rules.play import start_match
 from fivesup_env.rules.state import MAX_SIDES, States
 from fivesup_env.rules.view import hide
@@ -101,11 +101,11 @@ def _look_row(
 ) -> None:
     seat = np.int64(state.turn)
     to_play[row] = seat
-    write_observation(state, seat, observations[row])
     if ports:
+        write_observation(state, seat, observations[row])
         ports_mask(state, masks[row])
     else:
-        ends_mask(state, masks[row])
+        write_decision(state, observations[row], masks[row])
 
 
 @kernel
@@ -117,7 +117,7 @@ def look_rows(
     masks: NDArray[np.int8],
     to_play: NDArray[np.int64],
 ) -> None:
-    """Write observation, mask and seat to move of these rows."""
+    """Write observation, mask and seat to move of these rows, whose rounds go on."""
     for index in range(len(rows)):
         _look_row(states[rows[index]], rows[index], ports, observations, masks, to_play)
 

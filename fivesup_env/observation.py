@@ -13,16 +13,33 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from fivesup_env._bits import WIDTH, lowest_bit, popcount, store_bits
 from fivesup_env._jit import kernel
-from fivesup_env.actions import ENDS_ID, NUM_ENDS_ACTIONS
-from fivesup_env.rules.layout import lowest_tile, open_count, opening_total, placed, points, popcount, total_after
-from fivesup_env.rules.play import boneyard_left, drawer, playable
+from fivesup_env.actions import ENDS_DRAW, ENDS_ID, ENDS_PASS, NUM_ENDS_ACTIONS, ends_mask
+from fivesup_env.rules.layout import opening_total, placed, total_after
+from fivesup_env.rules.play import boneyard_left, drawer, must_draw, must_pass, playable, seat_after
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import FULL, MAX_SEATS, MAX_SIDES, RUNNING, State, States
-from fivesup_env.rules.tiles import HIGH, LOW, NUM_KINDS, NUM_TILES, NUM_VALUES, tile_name, tiles_up_to
+from fivesup_env.rules.tiles import (
+    BOTH_BRANCHES,
+    BOTH_LINES,
+    BRANCH,
+    HALF,
+    HIGH,
+    HIGH_MASK,
+    LINE,
+    LOW,
+    LOW_MASK,
+    NUM_KINDS,
+    NUM_TILES,
+    NUM_VALUES,
+    tile_name,
+    tiles_up_to,
+)
 
 OBS_VERSION: Final = 2
 HIGHEST: Final = 127
+_MOST_POINTS: Final = 168  # the pips of all tiles: no placement counts more
 NEAR: Final = 12  # "near_target" tells the points needed apart up to this many fives
 
 
@@ -61,13 +78,11 @@ SECTIONS: Final = (
     Section("over", 1, 1, "1 when the round is over"),
     Section("shown", 1, 1, "1 when a settlement has shown the hands"),
     Section("action_points", NUM_ENDS_ACTIONS, 8, "per `ends` id: fives its placement would count, if it is legal now"),
-    Section(
-        "action_fits", NUM_ENDS_ACTIONS, 1, "per `ends` id: 1 if it is legal and those points fit the exact target"
-    ),
+    Section("action_fits", NUM_ENDS_ACTIONS, 1, "per `ends` id: 1 if it is legal and its points fit the exact target"),
 )
 
 _START = dict(zip((s.name for s in SECTIONS), np.cumsum([0, *(s.size for s in SECTIONS[:-1])]).tolist(), strict=True))
-#: D, the length of an observation: a multiple of eight, so that rows can be written in words.
+#: D, the length of an observation.
 OBS_SIZE: Final = sum(section.size for section in SECTIONS)
 #: float32[D]: the scale of every entry.
 SCALES: NDArray[np.float32] = np.repeat(
@@ -82,15 +97,14 @@ _TURN_DRAWS, _PASSES, _STARTER = _START["turn_draws"], _START["passes"], _START[
 _PLAYERS, _OVER, _SHOWN = _START["num_players"], _START["over"], _START["shown"]
 _POINTS, _FITS = _START["action_points"], _START["action_fits"]
 
-_MASK_WORDS: Final = _ENDS // 8  # the ten tile masks fill the words before "ends"
-_WORDS: Final = OBS_SIZE // 8
-assert _MASK_WORDS * 8 == _ENDS == 10 * NUM_TILES
-assert _WORDS * 8 == OBS_SIZE
+assert _ENDS == 10 * NUM_TILES  # the ten tile masks come first, end to end
 
-#: uint64[256]: eight bits as eight bytes of 0 or 1, the lowest bit in the first byte in memory.
-_SPREAD: NDArray[np.uint64] = np.array([[byte >> bit & 1 for bit in range(8)] for byte in range(256)], np.uint8).view(
-    np.uint64
-)[:, 0]
+#: int64[16] each: by the taken ports of a double, its free lines, its free branches, and whether one line is taken.
+_LINES_LEFT: NDArray[np.int64] = np.array([2 - bin(taken & BOTH_LINES).count("1") for taken in range(16)])
+_BRANCHES_LEFT: NDArray[np.int64] = np.array([2 - bin(taken & BOTH_BRANCHES).count("1") for taken in range(16)])
+_SECOND_LINE: NDArray[np.int64] = np.array([int(taken & BOTH_LINES != 0) for taken in range(16)])
+#: int64[256]: by the sum of the ends, from -12 on, the fives that it scores (R10); negative indices count from the end.
+_FIVES: NDArray[np.int64] = np.array([total // 5 if total % 5 == 0 else 0 for total in range(244)] + [0] * 12)
 #: int64[7]: mask of the tiles of the set with this largest half.
 _SETS: NDArray[np.int64] = np.array([tiles_up_to(max_pip) for max_pip in range(NUM_VALUES)])
 
@@ -151,15 +165,8 @@ def _describe(part: Section, values: NDArray[Any]) -> str:
 
 @kernel
 def write_observation(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """Write what `seat` observes into ``out``, int8[D]; from the full state and from the seat's view the same bytes.
-
-    ``out`` must be contiguous and aligned to eight bytes: the ten tile masks are written as words, each byte of a mask
-    spread over a word by a table, which is several times faster than writing bits.
-    """
-    words = out.view(np.uint64)
-    _write_masks(state, seat, words)
-    for index in range(_MASK_WORDS, _WORDS):
-        words[index] = np.uint64(0)
+    """Write what `seat` observes into ``out``, int8[D]; from the full state and from the seat's view the same bytes."""
+    _write_masks(state, seat, out)
     _write_ends(state, out)
     _write_seats(state, seat, out)
     _write_needs(state, seat, out)
@@ -171,6 +178,19 @@ def write_observation(state: State, seat: int, out: NDArray[np.int8]) -> None:
 
 
 @kernel
+def write_decision(state: State, out: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
+    """Write observation and `ends` mask, int8[163], of the seat to move, while the round goes on."""
+    seat = np.int64(state.turn)
+    write_observation(state, seat, out)
+    score = np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
+    if np.int64(state.target) - score < _MOST_POINTS:
+        ends_mask(state, mask)
+        return
+    for action in range(NUM_ENDS_ACTIONS):
+        mask[action] = out[_FITS + action]  # nothing can be refused, so what fits is what is legal
+
+
+@kernel
 def write_observations(views: States, out: NDArray[np.int8]) -> None:
     """Write the observation of every view of ``views`` [N] into ``out``, int8[N, D]."""
     for row in range(len(views)):
@@ -178,38 +198,35 @@ def write_observations(views: States, out: NDArray[np.int8]) -> None:
 
 
 @kernel
-def _write_masks(state: State, seat: int, words: NDArray[np.uint64]) -> None:
-    """Write hand, unseen, can_hold, placed_by and last_placed: ten masks of 28 bits, end to end."""
+def _write_masks(state: State, seat: int, out: NDArray[np.int8]) -> None:
+    """Write hand, unseen, can_hold, placed_by and last_placed, ten masks of 28 bits, and zeros behind them."""
     num_players = np.int64(state.num_players)
     hand = np.int64(state.hands[seat])
     unseen = _SETS[state.max_pip] & ~(placed(state) | hand | np.int64(state.without))
     if state.shown:
         for other in range(num_players):
             unseen &= ~np.int64(state.hands[other])
-    next_1 = (seat + 1) % num_players
+    next_1 = seat_after(num_players, seat, 1)
     holds_1, placed_1 = _can_hold(state, next_1, unseen), np.int64(state.placed_by[next_1])
     holds_2 = holds_3 = placed_2 = placed_3 = np.int64(0)
     if num_players > 2:
-        next_2 = (seat + 2) % num_players
+        next_2 = seat_after(num_players, seat, 2)
         holds_2, placed_2 = _can_hold(state, next_2, unseen), np.int64(state.placed_by[next_2])
     if num_players > 3:
-        next_3 = (seat + 3) % num_players
+        next_3 = seat_after(num_players, seat, 3)
         holds_3, placed_3 = _can_hold(state, next_3, unseen), np.int64(state.placed_by[next_3])
     last = np.int64(0)
     if state.num_placed:
         last = np.int64(1) << np.int64(state.history_tile[state.num_placed - 1])
     # Mask m begins at bit 28 m, so a mask can lie across two words.
-    _spread(hand | unseen << 28 | (holds_1 & 0xFF) << 56, words, 0, 8)
-    _spread(holds_1 >> 8 | holds_2 << 20 | (holds_3 & 0xFFFF) << 48, words, 8, 8)
-    _spread(holds_3 >> 16 | np.int64(state.placed_by[seat]) << 12 | (placed_1 & 0xFFFFFF) << 40, words, 16, 8)
-    _spread(placed_1 >> 24 | placed_2 << 4 | placed_3 << 32 | (last & 0xF) << 60, words, 24, 8)
-    _spread(last >> 4, words, 32, 3)
-
-
-@kernel
-def _spread(bits: int, words: NDArray[np.uint64], first: int, count: int) -> None:
-    for index in range(count):
-        words[first + index] = _SPREAD[bits >> 8 * index & 0xFF]
+    store_bits(out, 0, hand | unseen << 28 | (holds_1 & 0xFF) << 56)
+    store_bits(out, WIDTH, holds_1 >> 8 | holds_2 << 20 | (holds_3 & 0xFFFF) << 48)
+    store_bits(out, 2 * WIDTH, holds_3 >> 16 | np.int64(state.placed_by[seat]) << 12 | (placed_1 & 0xFFFFFF) << 40)
+    store_bits(out, 3 * WIDTH, placed_1 >> 24 | placed_2 << 4 | placed_3 << 32 | (last & 0xF) << 60)
+    store_bits(out, 4 * WIDTH, last >> 4)
+    for start in range(5 * WIDTH, OBS_SIZE - WIDTH, WIDTH):
+        store_bits(out, start, np.int64(0))
+    store_bits(out, OBS_SIZE - WIDTH, np.int64(0))
 
 
 @kernel
@@ -224,13 +241,14 @@ def _can_hold(state: State, other: int, unseen: int) -> Any:
 
 @kernel
 def _write_ends(state: State, out: NDArray[np.int8]) -> None:
-    """Write the open ends and their sum."""
-    for kind in range(NUM_KINDS):
-        values = np.int64(state.open_values[kind])
-        while values:
-            value = lowest_tile(values)
-            values &= values - 1
-            out[_ENDS + NUM_VALUES * kind + value] = open_count(state, kind, value)
+    """Write the open ends and their sum, without branches, which could not be foreseen here."""
+    low, high = np.int64(state.open_low), np.int64(state.open_high)
+    lines, branches = np.int64(state.open_values[LINE]), np.int64(state.open_values[BRANCH])
+    for value in range(NUM_VALUES):
+        taken = np.int64(state.taken[value])
+        out[_ENDS + value] = popcount(low & LOW_MASK[value] | high & HIGH_MASK[value])
+        out[_ENDS + NUM_VALUES + value] = _LINES_LEFT[taken] * (lines >> value & 1)
+        out[_ENDS + 2 * NUM_VALUES + value] = _BRANCHES_LEFT[taken] * (branches >> value & 1)
     total = np.int64(state.total)
     out[_TOTAL] = min(total, HIGHEST)
     out[_REMAINDER + total % 5] = 1
@@ -241,16 +259,16 @@ def _write_seats(state: State, seat: int, out: NDArray[np.int8]) -> None:
     """Write what is known of every seat, whose turn it is, and who began."""
     num_players = np.int64(state.num_players)
     for offset in range(num_players):
-        other = (seat + offset) % num_players
+        other = seat_after(num_players, seat, offset)
         out[_HAND_SIZES + offset] = state.hand_sizes[other]
         out[_PLACEMENTS + offset] = popcount(np.int64(state.placed_by[other]))
     out[_BONEYARD] = boneyard_left(state)
-    out[_STARTER + (np.int64(state.starter) - seat) % num_players] = 1
+    out[_STARTER + _offset(num_players, seat, np.int64(state.starter))] = 1
     out[_PLAYERS + num_players - 2] = 1
     if state.result == RUNNING:
         turn = np.int64(state.turn)
-        passes = (turn - drawer(state)) % num_players
-        out[_TO_MOVE + (turn - seat) % num_players] = 1
+        passes = _offset(num_players, drawer(state), turn)
+        out[_TO_MOVE + _offset(num_players, seat, turn)] = 1
         out[_PASSES] = passes
         if passes == 0:
             out[_TURN_DRAWS] = state.draws
@@ -261,7 +279,7 @@ def _write_needs(state: State, seat: int, out: NDArray[np.int8]) -> None:
     """Write what every side still needs."""
     num_players = np.int64(state.num_players)
     for offset in range(2 if num_players == 4 else num_players):
-        side = side_of(num_players, (seat + offset) % num_players)
+        side = side_of(num_players, seat_after(num_players, seat, offset))
         needs = (np.int64(state.target) - np.int64(state.scores[side])) // 5
         out[_NEEDS + offset] = min(needs, HIGHEST)
         if 1 <= needs <= NEAR:
@@ -269,31 +287,45 @@ def _write_needs(state: State, seat: int, out: NDArray[np.int8]) -> None:
 
 
 @kernel
+def _offset(num_players: int, seat: int, other: int) -> Any:
+    """Return how many seats `other` sits after `seat`, clockwise."""
+    return other - seat if other >= seat else other - seat + num_players
+
+
+@kernel
 def _write_actions(state: State, seat: int, out: NDArray[np.int8]) -> None:
     """Write what every legal action would count, and whether the exact target takes it (R10, R22)."""
     tiles = playable(state)
-    room = np.int64(state.target) - np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
+    score = np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
+    room = (np.int64(state.target) - score) // 5
+    if tiles == 0:
+        out[_FITS + ENDS_DRAW] = must_draw(state)
+        out[_FITS + ENDS_PASS] = must_pass(state)
     while tiles:
-        tile = lowest_tile(tiles)
+        tile = lowest_bit(tiles)
         tiles &= tiles - 1
-        if state.num_placed == 0:
-            _write_action(tile, opening_total(tile), room, out)
-            continue
         low, high = LOW[tile], HIGH[tile]
-        _write_half(state, tile, low, room, out)
-        if low != high:
-            _write_half(state, tile, high, room, out)
+        if state.num_placed == 0:
+            _write_action(tile, opening_total(tile), 1, room, out)
+        elif low == high:
+            _write_action(ENDS_ID[tile, low], total_after(state, tile, HALF, low), 1, room, out)
+        else:
+            _write_half(state, ENDS_ID[tile, low], low, high, room, out)
+            _write_half(state, ENDS_ID[tile, high], high, low, room, out)
 
 
 @kernel
-def _write_half(state: State, tile: int, value: int, room: int, out: NDArray[np.int8]) -> None:
-    for kind in range(NUM_KINDS):
-        if np.int64(state.open_values[kind]) >> value & 1:
-            _write_action(ENDS_ID[tile, value] + kind, total_after(state, tile, kind, value), room, out)
+def _write_half(state: State, first: int, joined: int, opened: int, room: int, out: NDArray[np.int8]) -> None:
+    """Write the three ids, from `first` on, that join a non-double by `joined`: on a half, a line, a branch."""
+    total = np.int64(state.total) + opened
+    gone = 2 * joined * _SECOND_LINE[state.taken[joined]]  # a double stops counting with its second line
+    _write_action(first + HALF, total - joined, np.int64(state.open_values[HALF]) >> joined & 1, room, out)
+    _write_action(first + LINE, total - gone, np.int64(state.open_values[LINE]) >> joined & 1, room, out)
+    _write_action(first + BRANCH, total, np.int64(state.open_values[BRANCH]) >> joined & 1, room, out)
 
 
 @kernel
-def _write_action(action: int, total: int, room: int, out: NDArray[np.int8]) -> None:
-    counted = points(total)
-    out[_POINTS + action] = counted // 5
-    out[_FITS + action] = counted <= room
+def _write_action(action: int, total: int, legal: int, room: int, out: NDArray[np.int8]) -> None:
+    fives = _FIVES[total]
+    out[_POINTS + action] = fives * legal
+    out[_FITS + action] = legal & (fives <= room)

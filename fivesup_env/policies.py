@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from fivesup_env._bits import lowest_bit, popcount
 from fivesup_env._jit import kernel
 from fivesup_env.actions import ENDS_ID, only_action
 from fivesup_env.rules.chance import below
-from fivesup_env.rules.layout import lowest_tile, opening_total, points, popcount, total_after
+from fivesup_env.rules.layout import opening_total, points, total_after
 from fivesup_env.rules.play import playable
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import State
@@ -35,10 +36,10 @@ def random_action(state: State, key: np.uint64) -> Any:
         while chosen:
             tiles &= tiles - 1
             chosen -= 1
-        return lowest_tile(tiles)
+        return lowest_bit(tiles)
     count, left = np.int64(0), tiles
     while left:
-        tile = lowest_tile(left)
+        tile = lowest_bit(left)
         left &= left - 1
         count += _kinds_open(state, LOW[tile])
         if LOW[tile] != HIGH[tile]:
@@ -58,7 +59,7 @@ def _kinds_open(state: State, value: int) -> Any:
 def _legal_placement(state: State, tiles: int, number: int) -> Any:
     """Return the placement with this number, counted by tile, half and kind."""
     while tiles:
-        tile = lowest_tile(tiles)
+        tile = lowest_bit(tiles)
         tiles &= tiles - 1
         for half in range(2 if LOW[tile] != HIGH[tile] else 1):
             value = LOW[tile] if half == 0 else HIGH[tile]
@@ -79,7 +80,7 @@ def greedy_action(state: State) -> Any:
     best, best_worth = np.int64(-1), np.int64(-1)
     room = np.int64(state.target) - np.int64(state.scores[side_of(np.int64(state.num_players), np.int64(state.turn))])
     while tiles:
-        tile = lowest_tile(tiles)
+        tile = lowest_bit(tiles)
         tiles &= tiles - 1
         if state.num_placed == 0:
             worth = _worth(opening_total(tile), room, PIPS[tile])

@@ -100,8 +100,9 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
                 raise ValueError(f'unknown buffer {name!r}: there are "observations" and "action_mask"')
         self._out = _buffer(given, "observations", (count, OBS_SIZE), np.dtype(self.options.obs_dtype))
         self._masks = _buffer(given, "action_mask", (count, num_actions), np.dtype(np.int8))
-        direct = self._out.dtype == np.int8 and self._out.ctypes.data % 8 == 0
-        self._observations: NDArray[np.int8] = self._out if direct else np.zeros((count, OBS_SIZE), np.int8)
+        self._observations: NDArray[np.int8] = (
+            self._out if self._out.dtype == np.int8 else np.zeros((count, OBS_SIZE), np.int8)
+        )
         self._to_play = np.zeros(count, np.int64)
         self._actor_rewards = np.zeros(count)
         #: float32[N, P]: what every seat earned in the last step
@@ -334,10 +335,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
     def observed(self) -> NDArray[Any]:
         """Return the observations that were written last, [N, D]. Building block of `step`."""
         if self._out is not self._observations:
-            if self._out.dtype == np.int8:
-                self._out[:] = self._observations
-            else:
-                np.divide(self._observations, SCALES, out=self._out)
+            np.divide(self._observations, SCALES, out=self._out)
         return self._given(self._out)
 
     def _infos(self) -> dict[str, Any]:

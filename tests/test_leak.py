@@ -587,6 +587,7 @@ def slow_actions(match: Match, seat: int) -> tuple[list[int], list[int]]:
     side = seat % 2 if match.num_players == 4 else seat
     for action in np.flatnonzero(action_mask(match.state)).tolist():
         if ENDS_TILE[action] in (DRAW, PASS):
+            fits[action] = 1
             continue
         after = match.clone()
         ends_step(after.state, action)

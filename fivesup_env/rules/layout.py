@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fivesup_env._bits import lowest_bit, popcount
 from fivesup_env._jit import kernel
 from fivesup_env.rules.state import State
 from fivesup_env.rules.tiles import (
@@ -23,8 +24,6 @@ from fivesup_env.rules.tiles import (
     LINE_B,
     LOW,
     LOW_MASK,
-    LOWEST_BIT,
-    LOWEST_BIT_FACTOR,
     OPENING,
     PORT_KIND,
     PORT_SLOT,
@@ -32,22 +31,6 @@ from fivesup_env.rules.tiles import (
     PORT_VALUE,
     TILE_OF,
 )
-
-
-@kernel
-def lowest_tile(mask: int) -> Any:
-    """Return the lowest tile of a mask, which must not be empty."""
-    lowest = mask & -mask
-    return LOWEST_BIT[(lowest * LOWEST_BIT_FACTOR & 0xFFFFFFFF) >> 27]
-
-
-@kernel
-def popcount(mask: int) -> Any:
-    """Return the number of set bits of a mask of up to 32 bits."""
-    mask = mask - (mask >> 1 & 0x55555555)
-    mask = (mask & 0x33333333) + (mask >> 2 & 0x33333333)
-    mask = mask + (mask >> 4) & 0x0F0F0F0F
-    return (mask * 0x01010101 & 0xFFFFFFFF) >> 24
 
 
 @kernel
@@ -102,7 +85,7 @@ def first_port(state: State, kind: int, value: int) -> Any:
     """
     if kind == HALF:
         mask = open_halves(state, value)
-        tile = lowest_tile(mask)
+        tile = lowest_bit(mask)
         if mask & (mask - 1):
             for index in range(state.num_placed):
                 tile = np.int64(state.history_tile[index])

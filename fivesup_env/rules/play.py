@@ -215,7 +215,14 @@ def drawer(state: State) -> Any:
     """Return the seat whose turn came after the last placement: all draws since then were its own (R12, R13)."""
     if state.num_placed == 0:
         return np.int64(state.starter)
-    return (np.int64(state.history_turn[state.num_placed - 1]) % 4 + 1) % np.int64(state.num_players)
+    return seat_after(np.int64(state.num_players), np.int64(state.history_turn[state.num_placed - 1]) % 4, 1)
+
+
+@kernel
+def seat_after(num_players: int, seat: int, offset: int) -> Any:
+    """Return the seat `offset` places after `seat`, clockwise, without a division; offset < num_players."""
+    after = seat + offset
+    return after - num_players if after >= num_players else after
 
 
 @kernel
@@ -236,7 +243,7 @@ def note_nothing_fitted(state: State, seat: int, kept_a_draw: bool) -> None:
 
 @kernel
 def _end_turn(state: State) -> None:
-    state.turn = (np.int64(state.turn) + 1) % np.int64(state.num_players)
+    state.turn = seat_after(np.int64(state.num_players), np.int64(state.turn), 1)
 
 
 @kernel

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fivesup_env._bits import lowest_bit
 from fivesup_env._jit import kernel
-from fivesup_env.rules.layout import lowest_tile
 from fivesup_env.rules.state import BLOCKED, OUT, WON, State
 from fivesup_env.rules.tiles import PIPS
 
@@ -29,7 +29,7 @@ def pips_in(mask: int) -> Any:
     """Return the pip sum of a tile mask."""
     pips = np.int64(0)
     while mask:
-        pips += PIPS[lowest_tile(mask)]
+        pips += PIPS[lowest_bit(mask)]
         mask &= mask - 1
     return pips
 

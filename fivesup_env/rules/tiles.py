@@ -82,12 +82,6 @@ PORT_SLOT: NDArray[np.int64] = np.arange(NUM_PORTS) - FIRST_PORT[PORT_TILE]
 PORT_VALUE: NDArray[np.int64] = np.where((LOW == HIGH)[PORT_TILE] | (PORT_SLOT == 0), LOW[PORT_TILE], HIGH[PORT_TILE])
 PORT_KIND: NDArray[np.int64] = np.where((LOW != HIGH)[PORT_TILE], HALF, np.where(PORT_SLOT <= LINE_B, LINE, BRANCH))
 
-#: int64[32]: position of the lowest set bit, looked up by a de Bruijn product (`lowest_tile` in layout.py).
-LOWEST_BIT_FACTOR = 0x077CB531
-LOWEST_BIT: NDArray[np.int64] = np.zeros(32, np.int64)
-for _bit in range(32):
-    LOWEST_BIT[((1 << _bit) * LOWEST_BIT_FACTOR & 0xFFFFFFFF) >> 27] = _bit
-
 
 def tiles_up_to(max_pip: int) -> int:
     """Return the mask of the tiles of a double-`max_pip` set (R1 is ``max_pip=6``)."""

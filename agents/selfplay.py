@@ -1,7 +1,8 @@
 """Self-play training, first form: sb3-contrib's MaskablePPO learns one seat, earlier copies of it play the others.
 
 The learner's reward for a decision is what its own side earned up to its next decision, or to the end of the round,
-also by the moves of others; `FivesUpEnv` sees to that. The learner takes every seat in turn.
+also by the moves of others; `FivesUpSb3VecEnv` sees to that, and asks the copy for all waiting matches at once. The
+learner takes every seat in turn.
 """
 
 from __future__ import annotations
@@ -10,20 +11,19 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import gymnasium
 import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from stable_baselines3.common.vec_env import VecMonitor
 
 from agents.arena import play_pair
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.config import Config, as_yaml
 from agents.network import NetworkAgent, make_policy, save_checkpoint
-from fivesup_env.single_env import FivesUpEnv
+from agents.sb3 import FivesUpSb3VecEnv
 
 _EVAL_SEED: Final = 1_000_000_007  # deals that training does not see
 
@@ -63,20 +63,19 @@ def _new_run_folder(config: Config) -> Path:
 
 
 def _make_model(config: Config, run: Path, copy: NetworkAgent) -> MaskablePPO:
-    def make_env() -> gymnasium.Env[Any, Any]:
-        env: gymnasium.Env[Any, Any] = FivesUpEnv(
-            copy,
-            num_players=config.num_players,
-            episode="round",
-            reward=config.reward,
-            skip_forced=True,
-            obs_dtype="float32",
-        )
-        return gymnasium.wrappers.TransformReward(env, lambda reward: config.reward_scale * float(reward))
-
+    matches = FivesUpSb3VecEnv(
+        config.num_envs,
+        opponent=copy,
+        reward_scale=config.reward_scale,
+        num_players=config.num_players,
+        episode="round",
+        reward=config.reward,
+        skip_forced=True,
+        obs_dtype="float32",
+    )
     model = MaskablePPO(
         "MlpPolicy",
-        VecMonitor(DummyVecEnv([make_env] * config.num_envs)),
+        VecMonitor(matches),
         learning_rate=lambda progress: config.learning_rate * progress,
         n_steps=config.rollout_steps,
         batch_size=config.minibatch_size,

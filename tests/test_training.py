@@ -231,28 +231,33 @@ def replay(seats: int, reward: str, seed: int, opponent: Any, actions: list[int]
 
     Returns:
         For each action, whether it is the first of its round, and what it earned: the change of the scores up to the
-        learner's next decision or the end of the round.
+        learner's next decision or the end of the round; for the first one, since the round began.
     """
     env = raw_env(seats, episode="round", reward="points", skip_forced=True)
     env.reset(seed=seed)
-    learner = seed % seats
     starts, owed = [True], []
-    while not play_others(env, learner, opponent):
-        env.reset()
+    before = begin(env, opponent)
     for action in actions:
         assert action in legal(env)
-        before = Match.from_bytes(env.state().tobytes()).scores
         env.step(action)
+        learner = env.match_number % seats
         starts.append(not play_others(env, learner, opponent))
-        gains = [now - then for now, then in zip(Match.from_bytes(env.state().tobytes()).scores, before, strict=True)]
+        scores = Match.from_bytes(env.state().tobytes()).scores
+        gains = [now - then for now, then in zip(scores, before, strict=True)]
         own = gains.pop(learner % len(gains))
         owed.append(own - sum(gains) / len(gains) if reward == "margin" else own)
+        before = scores
         if starts[-1]:
-            learner = (learner + 1) % seats
             env.reset()
-            while not play_others(env, learner, opponent):
-                env.reset()
+            before = begin(env, opponent)
     return starts[:-1], owed
+
+
+def begin(env: Any, opponent: Any) -> list[int]:
+    """Go on to a round in which the learner has a decision, play up to it, and return the scores it began with."""
+    while not play_others(env, env.match_number % len(env.possible_agents), opponent):
+        env.reset()
+    return [0] * len(Match.from_bytes(env.state().tobytes()).scores)
 
 
 def play_others(env: Any, learner: int, opponent: Any) -> bool:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 import fivesup_env
+from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS
 from fivesup_env.observation import OBS_SIZE, OBS_VERSION, observation_space, scaled, write_observations
 from fivesup_env.rules.chance import next_key, scramble
@@ -145,10 +146,18 @@ def save_checkpoint(folder: Path, policy: MaskableActorCriticPolicy, hidden: tup
 
 def _gumbel(keys: NDArray[np.uint64], masks: NDArray[np.int8]) -> NDArray[np.float32]:
     """Return Gumbel noise for every legal action from one key a row: the largest sum with the logits is a sample."""
-    noise = np.zeros(masks.shape, np.float32)
-    for row, key in enumerate(keys):
-        for action in np.flatnonzero(masks[row]):
-            key = np.uint64(next_key(key))
-            uniform = (int(scramble(key)) >> 11) + 0.5
-            noise[row, action] = -np.log(-np.log(uniform * 2.0**-53))
+    uniform = np.full(masks.shape, 0.5)
+    _draw_uniform(keys, masks, uniform)
+    noise: NDArray[np.float32] = (-np.log(-np.log(uniform))).astype(np.float32)
     return noise
+
+
+@kernel
+def _draw_uniform(keys: NDArray[np.uint64], masks: NDArray[np.int8], out: NDArray[np.float64]) -> None:
+    """Write a number within 0 .. 1, both excluded, for every legal action of every row."""
+    for row in range(len(keys)):
+        key = keys[row]
+        for action in range(masks.shape[1]):
+            if masks[row, action]:
+                key = next_key(key)
+                out[row, action] = (np.float64(scramble(key) >> np.uint64(11)) + 0.5) * 2.0**-53

@@ -124,10 +124,10 @@ def look_rows(
 
 @kernel
 def look_at_ends(states: States, rows: NDArray[np.int64], observations: NDArray[np.int8]) -> None:
-    """Write the observation of every seat in these rows into ``observations``, int8[N, P, D]."""
+    """Write the observation of every seat in these rows into ``observations``, int8[K, P, D]."""
     for index in range(len(rows)):
         for seat in range(observations.shape[1]):
-            write_observation(states[rows[index]], seat, observations[rows[index], seat])
+            write_observation(states[rows[index]], seat, observations[index, seat])
 
 
 @kernel

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fivesup_env.episode import TERMINATED, TRUNCATED
 from fivesup_env.opponents import Opponent, opponent_keys, seat_opponents
 from fivesup_env.rules.state import check_int
-from fivesup_env.vector_env import FivesUpVectorEnv
+from fivesup_env.vector_env import FivesUpVectorEnv, spread_finals
 
 
 class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
@@ -86,7 +86,7 @@ class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         self._play_opponents(ends)
         rewards = np.where(ends.seen, ends.rewards, self._earned)
         self._earned[~ends.seen] = 0
-        observations, infos = self._results(ends.infos)
+        observations, infos = self._results(ends.infos())
         return observations, rewards, ends.status == TERMINATED, ends.status == TRUNCATED, infos
 
     def _results(self, infos: dict[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -124,11 +124,11 @@ class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         first = ended[~ends.seen[ended]]
         if not len(first):
             return
-        finals = self.game.finals(first)
         ends.seen[first] = True
         ends.rewards[first] = self._earned[first]
         ends.status[first] = self.game.status[first]
-        ends.add(first, finals, self.seats)
+        own = self.game.final_observations(first)[np.arange(len(first)), self.seats[first]]
+        ends.parts.append((first, own, self.game.outcomes(first)))
 
     def _play_opponents(self, ends: _Ends) -> None:
         """Let the opponents act until every learner is to move."""
@@ -181,16 +181,13 @@ class _Ends:
         self.seen = np.zeros(num_envs, np.bool_)
         self.rewards = np.zeros(num_envs)
         self.status = np.zeros(num_envs, np.int8)
-        self.infos: dict[str, Any] = {}
+        #: rows, the last observations of the learners there, and the outcomes
+        self.parts: list[tuple[NDArray[np.int64], NDArray[Any], dict[str, NDArray[np.int64]]]] = []
 
-    def add(self, rows: NDArray[np.int64], finals: dict[str, Any], seats: NDArray[np.int64]) -> None:
-        """Add the last observations of the learners in these rows, and the outcomes."""
-        observations = finals["final_obs"][np.arange(len(seats)), seats]
-        if not self.infos:
-            self.infos = {**finals, "final_obs": observations}
-            return
-        self.infos["final_obs"][rows] = observations[rows]
-        for name in ("_final_obs", "_final_info"):
-            self.infos[name][rows] = True
-        for name, values in self.infos["final_info"].items():
-            values[rows] = finals["final_info"][name][rows]
+    def infos(self) -> dict[str, Any]:
+        """Return the infos of the ended matches; nothing if there are none."""
+        if not self.parts:
+            return {}
+        rows, observations, outcomes = zip(*self.parts, strict=True)
+        joined = {name: np.concatenate([part[name] for part in outcomes]) for name in outcomes[0]}
+        return spread_finals(len(self.seen), np.concatenate(rows), np.concatenate(observations), joined)

@@ -149,7 +149,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         terminated, truncated = self.status == TERMINATED, self.status == TRUNCATED
         infos: dict[str, Any] = {}
         if len(ended):
-            infos = self.finals(ended)
+            infos = spread_finals(self.num_envs, ended, self.final_observations(ended), self.outcomes(ended))
             self.begin_next(ended)
             self.look(ended)
         infos |= self._infos()
@@ -201,22 +201,19 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         self._indices[rows] += np.uint64(1)
         self._begin(rows, None, None)
 
-    def finals(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Return what infos tell of the matches that ended in these rows: `final_obs`, `final_info`."""
-        seats, states = self.options.num_players, self.states
-        observations = np.zeros((self.num_envs, seats, OBS_SIZE), np.int8)
-        look_at_ends(states, rows, observations)
-        ended = np.zeros(self.num_envs, np.bool_)
-        ended[rows] = True
+    def final_observations(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the last observations of all seats of the matches that ended in these rows, [K, P, D]."""
+        observations = np.empty((len(rows), self.options.num_players, OBS_SIZE), np.int8)
+        look_at_ends(self.states, rows, observations)
+        return observations if self.options.obs_dtype == "int8" else scaled(observations)
+
+    def outcomes(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Return how the matches ended in these rows: `winner` [K], -1 for none, `scores` [K, sides], `rounds` [K]."""
+        ended = self.states[rows]
         return {
-            "final_obs": observations if self.options.obs_dtype == "int8" else scaled(observations),
-            "_final_obs": ended,
-            "final_info": {
-                "winner": np.where(states["result"] == WON, states["result_of"].astype(np.int64), -1),
-                "scores": states["scores"][:, : self.options.num_sides].copy(),
-                "rounds": states["round_number"].astype(np.int64),
-            },
-            "_final_info": ended.copy(),
+            "winner": np.where(ended["result"] == WON, ended["result_of"].astype(np.int64), -1),
+            "scores": ended["scores"][:, : self.options.num_sides].astype(np.int64),
+            "rounds": ended["round_number"].astype(np.int64),
         }
 
     def _set_seeds(self, seed: int | Sequence[int] | None) -> None:
@@ -344,6 +341,26 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             "action_mask": self._given(self._masks),
             "rewards": self._given(self.rewards),
         }
+
+
+def spread_finals(
+    num_envs: int, rows: NDArray[np.int64], observations: NDArray[Any], outcomes: dict[str, NDArray[np.int64]]
+) -> dict[str, Any]:
+    """Return the infos `final_obs` and `final_info` over all N rows, with their masks, from those of K rows."""
+    ended = np.zeros(num_envs, np.bool_)
+    ended[rows] = True
+
+    def over_all(values: NDArray[Any]) -> NDArray[Any]:
+        spread = np.zeros((num_envs, *values.shape[1:]), values.dtype)
+        spread[rows] = values
+        return spread
+
+    return {
+        "final_obs": over_all(observations),
+        "_final_obs": ended,
+        "final_info": {name: over_all(values) for name, values in outcomes.items()},
+        "_final_info": ended.copy(),
+    }
 
 
 def _buffer(given: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,0 +1,72 @@
+"""The benchmarks run, and count what they claim to; how fast anything is, no test says."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks import kernel
+from benchmarks.__main__ import main
+from benchmarks.kernel import dealt, legal_ends, random_rows
+from benchmarks.measure import QUICK, Measure, Played, measure_all
+from benchmarks.ratios import ratios
+from fivesup_env.actions import NUM_ENDS_ACTIONS, action_mask, ends_step
+from fivesup_env.rules.state import RUNNING
+
+
+def test_the_last_line_is_json_with_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--quick", "--runs", "1", "--only", "playouts", "--only", "memory"])
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert list(report) == [
+        *("machine", "load", "settings", "results", "ratios", "bytes_per_match", "start_seconds", "missing")
+    ]
+    assert list(report["machine"]) == ["commit", "python", "versions", "cores", "processor"]
+    assert [(result["group"], len(result["rates"])) for result in report["results"]] == [("playouts", 1)] * 4
+    assert all(result["played"] % 1024 == 0 for result in report["results"])
+    assert report["bytes_per_match"]["state"] == 256
+    assert report["bytes_per_match"]["mask"] == 163
+    assert (report["start_seconds"], report["missing"]) == ({}, {})
+
+
+def test_the_random_policy_chooses_among_the_legal_ids() -> None:
+    states, keys = dealt(3, 4), np.arange(4, dtype=np.uint64)
+    actions, legal = np.zeros(4, np.int64), np.zeros(NUM_ENDS_ACTIONS, np.int64)
+    while (states["result"] == RUNNING).all():
+        masks = [action_mask(state) for state in states]
+        for state, mask in zip(states, masks, strict=True):
+            assert sorted(legal[: legal_ends(state, legal)]) == np.flatnonzero(mask).tolist()
+        assert random_rows(states, keys, actions) == sum(mask.sum() > 1 for mask in masks)
+        for state, mask, action in zip(states, masks, actions, strict=True):
+            assert mask[action]
+            ends_step(state, int(action))
+
+
+def test_a_peer_that_fails_is_a_result_and_anything_else_an_error() -> None:
+    def prepare() -> None:
+        raise ValueError("no such game")
+
+    peer = Measure("peers", "chess", prepare, peer=True)  # type: ignore[arg-type]  # it never returns
+    results, failed = measure_all([peer], QUICK)
+    assert (results, failed) == ([], {"peers: chess": "ValueError: no such game"})
+    with pytest.raises(ValueError, match="no such game"):
+        measure_all([Measure("own", "kernel", prepare)], QUICK)  # type: ignore[arg-type]
+
+
+def test_rates_are_steps_really_played_and_ratios_need_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def play(steps: int) -> Played:
+        nonlocal now
+        played = -(-steps // 10) * 10  # plays tens only
+        now += played / 2000
+        return Played(played, played // 5)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    (result,), _ = measure_all([Measure("kernel", kernel.name(), lambda: play)], QUICK)
+    assert result.rates == pytest.approx([2000.0] * 3)
+    assert result.decision_rates == pytest.approx([400.0] * 3)
+    assert result.played == 300  # three runs of 0.05 seconds
+    assert ratios([result], QUICK) == []

@@ -110,9 +110,7 @@ def ends_step(state: State, action: int) -> None:
 @kernel
 def ends_mask(state: State, mask: NDArray[np.int8]) -> None:
     """Write the legal `ends` ids of the seat to move into ``mask``, int8[163]; all 0 when the round is over."""
-    store_bits(mask, 0, np.int64(0))
-    store_bits(mask, WIDTH, np.int64(0))
-    store_bits(mask, NUM_ENDS_ACTIONS - WIDTH, np.int64(0))
+    clear_ends_mask(mask)
     tiles = playable(state)
     if tiles == 0:
         mask[ENDS_DRAW] = must_draw(state)
@@ -128,6 +126,14 @@ def ends_mask(state: State, mask: NDArray[np.int8]) -> None:
         else:
             _mark_ends(state, ENDS_ID[tile, low], low, mask)
             _mark_ends(state, ENDS_ID[tile, high], high, mask)
+
+
+@kernel
+def clear_ends_mask(mask: NDArray[np.int8]) -> None:
+    """Set all of ``mask``, int8[163], to 0."""
+    store_bits(mask, 0, np.int64(0))
+    store_bits(mask, WIDTH, np.int64(0))
+    store_bits(mask, NUM_ENDS_ACTIONS - WIDTH, np.int64(0))
 
 
 @kernel

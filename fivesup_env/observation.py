@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from fivesup_env._bits import WIDTH, lowest_bit, popcount, store_bits
 from fivesup_env._jit import kernel
-from fivesup_env.actions import ENDS_DRAW, ENDS_ID, ENDS_PASS, NUM_ENDS_ACTIONS, ends_mask
+from fivesup_env.actions import ENDS_DRAW, ENDS_ID, ENDS_PASS, NUM_ENDS_ACTIONS, clear_ends_mask
 from fivesup_env.rules.layout import opening_total, placed, total_after
-from fivesup_env.rules.play import boneyard_left, drawer, must_draw, must_pass, playable, seat_after
+from fivesup_env.rules.play import boneyard_left, drawer, playable, seat_after
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import FULL, MAX_SEATS, MAX_SIDES, RUNNING, State, States
 from fivesup_env.rules.tiles import (
@@ -39,7 +39,6 @@ from fivesup_env.rules.tiles import (
 
 OBS_VERSION: Final = 2
 HIGHEST: Final = 127
-_MOST_POINTS: Final = 168  # the pips of all tiles: no placement counts more
 NEAR: Final = 12  # "near_target" tells the points needed apart up to this many fives
 
 
@@ -166,6 +165,24 @@ def _describe(part: Section, values: NDArray[Any]) -> str:
 @kernel
 def write_observation(state: State, seat: int, out: NDArray[np.int8]) -> None:
     """Write what `seat` observes into ``out``, int8[D]; from the full state and from the seat's view the same bytes."""
+    _write_position(state, seat, out)
+    if state.result == RUNNING and state.turn == seat:
+        _write_actions(state, seat, out, out[_FITS:])  # where the mask goes is written over
+
+
+@kernel
+def write_decision(state: State, out: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
+    """Write observation and `ends` mask, int8[163], of the seat to move, in less time than one after the other."""
+    seat = np.int64(state.turn)
+    _write_position(state, seat, out)
+    clear_ends_mask(mask)
+    if state.result == RUNNING:
+        _write_actions(state, seat, out, mask)
+
+
+@kernel
+def _write_position(state: State, seat: int, out: NDArray[np.int8]) -> None:
+    """Write every section but those of the actions."""
     _write_masks(state, seat, out)
     _write_ends(state, out)
     _write_seats(state, seat, out)
@@ -173,21 +190,6 @@ def write_observation(state: State, seat: int, out: NDArray[np.int8]) -> None:
     if state.result != RUNNING:
         out[_OVER] = 1
         out[_SHOWN] = state.shown
-    elif state.turn == seat:
-        _write_actions(state, seat, out)
-
-
-@kernel
-def write_decision(state: State, out: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
-    """Write observation and `ends` mask, int8[163], of the seat to move, while the round goes on."""
-    seat = np.int64(state.turn)
-    write_observation(state, seat, out)
-    score = np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
-    if np.int64(state.target) - score < _MOST_POINTS:
-        ends_mask(state, mask)
-        return
-    for action in range(NUM_ENDS_ACTIONS):
-        mask[action] = out[_FITS + action]  # nothing can be refused, so what fits is what is legal
 
 
 @kernel
@@ -293,39 +295,45 @@ def _offset(num_players: int, seat: int, other: int) -> Any:
 
 
 @kernel
-def _write_actions(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """Write what every legal action would count, and whether the exact target takes it (R10, R22)."""
+def _write_actions(state: State, seat: int, out: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
+    """Write what every legal action counts, whether the exact target takes it (R10, R22), and that it is legal."""
     tiles = playable(state)
     score = np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
     room = (np.int64(state.target) - score) // 5
     if tiles == 0:
-        out[_FITS + ENDS_DRAW] = must_draw(state)
-        out[_FITS + ENDS_PASS] = must_pass(state)
+        action = ENDS_DRAW if boneyard_left(state) else ENDS_PASS  # R12, R13
+        _write_action(action, 0, 1, room, out, mask)
     while tiles:
         tile = lowest_bit(tiles)
         tiles &= tiles - 1
         low, high = LOW[tile], HIGH[tile]
         if state.num_placed == 0:
-            _write_action(tile, opening_total(tile), 1, room, out)
+            _write_action(tile, opening_total(tile), 1, room, out, mask)
         elif low == high:
-            _write_action(ENDS_ID[tile, low], total_after(state, tile, HALF, low), 1, room, out)
+            _write_action(ENDS_ID[tile, low], total_after(state, tile, HALF, low), 1, room, out, mask)
         else:
-            _write_half(state, ENDS_ID[tile, low], low, high, room, out)
-            _write_half(state, ENDS_ID[tile, high], high, low, room, out)
+            _write_half(state, ENDS_ID[tile, low], low, high, room, out, mask)
+            _write_half(state, ENDS_ID[tile, high], high, low, room, out, mask)
 
 
 @kernel
-def _write_half(state: State, first: int, joined: int, opened: int, room: int, out: NDArray[np.int8]) -> None:
+def _write_half(
+    state: State, first: int, joined: int, opened: int, room: int, out: NDArray[np.int8], mask: NDArray[np.int8]
+) -> None:
     """Write the three ids, from `first` on, that join a non-double by `joined`: on a half, a line, a branch."""
     total = np.int64(state.total) + opened
     gone = 2 * joined * _SECOND_LINE[state.taken[joined]]  # a double stops counting with its second line
-    _write_action(first + HALF, total - joined, np.int64(state.open_values[HALF]) >> joined & 1, room, out)
-    _write_action(first + LINE, total - gone, np.int64(state.open_values[LINE]) >> joined & 1, room, out)
-    _write_action(first + BRANCH, total, np.int64(state.open_values[BRANCH]) >> joined & 1, room, out)
+    values = state.open_values
+    _write_action(first + HALF, total - joined, np.int64(values[HALF]) >> joined & 1, room, out, mask)
+    _write_action(first + LINE, total - gone, np.int64(values[LINE]) >> joined & 1, room, out, mask)
+    _write_action(first + BRANCH, total, np.int64(values[BRANCH]) >> joined & 1, room, out, mask)
 
 
 @kernel
-def _write_action(action: int, total: int, legal: int, room: int, out: NDArray[np.int8]) -> None:
+def _write_action(
+    action: int, total: int, legal: int, room: int, out: NDArray[np.int8], mask: NDArray[np.int8]
+) -> None:
     fives = _FIVES[total]
+    mask[action] = legal
     out[_POINTS + action] = fives * legal
     out[_FITS + action] = legal & (fives <= room)

@@ -10,15 +10,20 @@ CONFIG ?= configs/smoke.yaml
 WORKERS ?= 2
 # More arguments for pytest, such as -k or a path.
 PYTEST_ARGS ?=
+# More arguments for the benchmarks, such as --quick.
+BENCH_ARGS ?=
 # More arguments for the installation of torch, such as an --index-url that has CPU builds.
 TORCH_ARGS ?=
 
 VENV := .venv
 OLDEST_VENV := .venv-oldest
+BENCH_VENV := .venv-bench
 IN_VENV := $(VENV)/bin/python
 IN_OLDEST := $(OLDEST_VENV)/bin/python
+IN_BENCH := $(BENCH_VENV)/bin/python
 READY := $(VENV)/.ready
 OLDEST_READY := $(OLDEST_VENV)/.ready
+BENCH_READY := $(BENCH_VENV)/.ready
 
 # Every test process computes on one thread; more would only wait for each other.
 PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(IN_VENV) -m pytest -n $(WORKERS) --dist=loadfile
@@ -33,7 +38,7 @@ LOW_ENDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-slow test-boundscheck test-oldest lint bench clean distclean
+.PHONY: help setup train test test-slow test-boundscheck test-oldest lint bench bench-peers clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,15 +65,18 @@ lint: $(READY) ## Check style, format and types
 	$(IN_VENV) -m ruff format --check
 	$(IN_VENV) -m mypy
 
-bench: $(READY) ## Measure speed
-	$(IN_VENV) -m benchmarks
+bench: $(READY) ## Measure speed; BENCH_ARGS such as --quick or --only kernel
+	$(IN_VENV) -m benchmarks $(BENCH_ARGS)
+
+bench-peers: $(BENCH_READY) ## Measure speed beside that of other libraries' games
+	$(IN_BENCH) -m benchmarks $(BENCH_ARGS)
 
 clean: ## Remove caches and build output; runs/ and the virtual environments stay
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .numba_cache
 	find . -path './.venv*' -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the virtual environments as well
-	rm -rf $(VENV) $(OLDEST_VENV)
+	rm -rf $(VENV) $(OLDEST_VENV) $(BENCH_VENV)
 
 # torch comes first: what depends on it then takes the build that is there.
 $(READY): pyproject.toml constraints.txt
@@ -84,4 +92,12 @@ $(OLDEST_READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(OLDEST_VENV)
 	$(IN_OLDEST) -m pip install --editable '.[render]' $$($(PYTHON) -c '$(LOW_ENDS)') \
 		$$(grep -E '^(pytest|pytest-xdist|hypothesis)==' constraints.txt)
+	@touch $@
+
+# The other libraries bring packages that constraints.txt does not know, and what it knows stays as pinned.
+$(BENCH_READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(CHECK_PYTHON)'
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(IN_BENCH) -m pip install --constraint constraints.txt $(TORCH_ARGS) torch
+	$(IN_BENCH) -m pip install --constraint constraints.txt --editable '.[render,train,bench]'
 	@touch $@

@@ -4,80 +4,81 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import statistics
-import subprocess
-import sys
-import tempfile
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-_ONE_MATCH = """
-import time
-begin = time.perf_counter()
-import numpy as np
-from fivesup_env import fivesup_v0
-env = fivesup_v0.env()
-env.reset(seed=1)
-rng = np.random.default_rng(1)
-for agent in env.agent_iter():
-    observation, _, terminated, truncated, _ = env.last()
-    legal = np.flatnonzero(observation["action_mask"])
-    env.step(None if terminated or truncated else int(rng.choice(legal)))
-print(time.perf_counter() - begin)
-"""
+from benchmarks import environments, kernel, peers, report
+from benchmarks.measure import FULL, QUICK, Measure, Scale, measure_all
+from benchmarks.ratios import ratios
+from benchmarks.startup import start_times
+
+_MEASURED: dict[str, Callable[[Scale], list[Measure]]] = {
+    "kernel": kernel.measures,
+    "vector": environments.vector_measures,
+    "aec": environments.aec_measures,
+    "sb3": environments.sb3_measures,
+    "playouts": environments.playout_measures,
+    "openspiel": peers.openspiel_measures,
+    "pettingzoo": peers.pettingzoo_measures,
+    "rlcard": peers.rlcard_measures,
+}
+_GROUPS = (*_MEASURED, "memory", "startup")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed.")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each measurement (default 5)")
-    arguments = parser.parse_args()
-    if arguments.runs < 1:
+    parser.add_argument("--quick", action="store_true", help="a look in under a minute: fewer, shorter runs")
+    parser.add_argument("--only", action="append", choices=_GROUPS, help="measure this only; may be given again")
+    parser.add_argument("--runs", type=int, help=f"runs of each measurement (default {FULL.runs})")
+    arguments = parser.parse_args(argv)
+    if arguments.runs is not None and arguments.runs < 1:
         parser.error(f"--runs must be at least 1, not {arguments.runs}")
-    machine, start_seconds = _machine(), _start_times(arguments.runs)
-    print(f"{machine['commit']}, Python {machine['python']}, {machine['cores']} cores, {machine['processor']}")
-    print(f"{'import and one AEC match':28} {'median':>8} {'lowest':>8} {'highest':>8}   seconds")
-    for name, seconds in start_seconds.items():
-        print(f"{name:28} {statistics.median(seconds):8.2f} {min(seconds):8.2f} {max(seconds):8.2f}")
-    print(json.dumps({**machine, "start_seconds": start_seconds}))
+    scale = QUICK if arguments.quick else FULL
+    scale = replace(scale, runs=arguments.runs or scale.runs)
+    _measure(scale, arguments.only or _GROUPS, arguments.quick)
 
 
-def _machine() -> dict[str, str | int]:
-    try:
-        commit = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = "no commit"
-    return {
-        "commit": commit,
-        "python": platform.python_version(),
-        "cores": os.cpu_count() or 0,
-        "processor": platform.processor() or platform.machine(),
+def _measure(scale: Scale, groups: Sequence[str], quick: bool) -> None:
+    random.seed(1)
+    machine, load_before = report.machine(), report.load()
+    report.print_machine(machine, load_before)
+    measures, missing = _collect(scale, groups)
+    results, failed = measure_all(measures, scale)
+    missing |= failed
+    if "aec" in groups and not quick:
+        results.append(environments.performance_benchmark_result())
+    compared = ratios(results, scale)
+    report.print_results(results)
+    report.print_ratios(compared)
+    bytes_per_match = environments.memory_per_match() if "memory" in groups else {}
+    start_seconds = start_times(1 if quick else scale.runs) if "startup" in groups else {}
+    report.print_others(bytes_per_match, start_seconds, missing)
+    print(f"load average {report.load()}\n")
+    line = {
+        "machine": machine,
+        "load": {"before": load_before, "after": report.load()},
+        "settings": {**vars(scale), "groups": groups},
+        "results": [result.as_json() for result in results],
+        "ratios": [ratio.as_json() for ratio in compared],
+        "bytes_per_match": bytes_per_match,
+        "start_seconds": start_seconds,
+        "missing": missing,
     }
+    print(json.dumps(line))
 
 
-def _start_times(runs: int) -> dict[str, list[float]]:
-    """Return the seconds for the import and one match, in fresh processes, with an empty and with a filled cache."""
-    cold = []
-    for _ in range(max(1, runs // 2)):
-        with tempfile.TemporaryDirectory() as cache:
-            cold.append(_start_time(cache))
-    with tempfile.TemporaryDirectory() as cache:
-        _start_time(cache)
-        warm = [_start_time(cache) for _ in range(runs)]
-    return {"cold start (empty cache)": cold, "warm start": warm}
-
-
-def _start_time(cache: str) -> float:
-    process = subprocess.run(
-        [sys.executable, "-c", _ONE_MATCH],
-        env={**os.environ, "FIVESUP_CACHE_DIR": cache},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return float(process.stdout)
+def _collect(scale: Scale, groups: Sequence[str]) -> tuple[list[Measure], dict[str, str]]:
+    """Return what to measure, and the groups that cannot be."""
+    measures: list[Measure] = []
+    missing = {}
+    for group in groups:
+        try:
+            measures += _MEASURED[group](scale) if group in _MEASURED else []
+        except ImportError as error:
+            missing[group] = f"not installed ({error})"
+    return measures, missing
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ scores and seat; other keys are ignored.
 any two steps. Rewards that agents have earned but not yet seen are not part of it: `set_state` starts them from 0.
 Copying and pickling an environment keep them.
 
-**Illegal actions.** `raw_env` raises `IllegalAction` and changes nothing. `env` has PettingZoo's wrappers: an illegal
-action ends the match with -1 for the offender, and the next reset starts a sound one.
+**Illegal actions.** `raw_env` raises `IllegalAction` and changes nothing. `env` does as PettingZoo's usual wrappers: an
+illegal action ends the match with -1 for the offender, and the next reset starts a sound one.
 
 Version history: 0 (in development until release 1.0).
 """
@@ -48,14 +48,14 @@ Version history: 0 (in development until release 1.0).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeGuard
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
-from pettingzoo.utils import wrappers
+from pettingzoo.utils.env_logger import EnvLogger
 
 from fivesup_env.actions import explain_illegal
 from fivesup_env.batch import enter_rows, look_rows, step_rows
@@ -73,20 +73,8 @@ RENDER_MODES = ("human", "rgb_array", "ansi")
 
 
 def env(**options: Any) -> AECEnv[str, Any, Any]:
-    """Return the environment with PettingZoo's usual wrappers; the options are those of `raw_env`."""
-    wrapped: AECEnv[str, Any, Any] = raw_env(**options)
-    wrapped = _TerminateIllegal(wrapped, illegal_reward=-1)
-    wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
-    return wrappers.OrderEnforcingWrapper(wrapped)
-
-
-class _TerminateIllegal(wrappers.TerminateIllegalWrapper[str, Any, Any]):
-    """PettingZoo's wrapper goes by the mask it last gave out, which may be changed or, after `set_state`, old."""
-
-    def step(self, action: Any) -> None:
-        """Take an action, or end the match if it is illegal now."""
-        self.observe(self.agent_selection)  # keeps what it returns
-        super().step(action)
+    """Return the environment that checks its caller; the options are those of `raw_env`."""
+    return _CheckedEnv(**options)
 
 
 class raw_env(AECEnv[str, Any, Any]):
@@ -404,3 +392,85 @@ class raw_env(AECEnv[str, Any, Any]):
         """Take the attributes of a copy or pickle."""
         self.__dict__.update(attributes)
         self._no_actions.flags.writeable = False  # what numpy forgets in copies
+
+
+class _CheckedEnv(raw_env):
+    """Does what PettingZoo's wrappers TerminateIllegal (-1), AssertOutOfBounds and OrderEnforcing do together.
+
+    A chain of wrappers hands every attribute through every link, which would take several times as long as the game;
+    and it judges an action by the mask that it gave out last, which is an old one after `set_state`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._has_reset = self._has_stepped = False
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """See `raw_env.reset`."""
+        super().reset(seed, options)
+        self._has_reset = self._has_stepped = True
+
+    def step(self, action: Any) -> None:
+        """Take an action; an illegal one ends the match with -1 for the offender.
+
+        Raises:
+            AssertionError: before a reset, or for an action outside of the space.
+        """
+        if not self._has_reset:
+            EnvLogger.error_step_before_reset()
+        if not self.agents:
+            EnvLogger.warn_step_after_terminated_truncated()
+            return
+        agent = self.agent_selection
+        over = self.terminations[agent] or self.truncations[agent]
+        assert (over and action is None) or self.action_space(agent).contains(action), "action is not in action space"
+        self._has_stepped = True
+        if over or self._mask[0, action]:
+            super().step(action)
+        else:
+            EnvLogger.warn_on_illegal_move()
+            self._forfeit(agent)
+
+    def _forfeit(self, offender: str) -> None:
+        self._cumulative_rewards[offender] = 0.0
+        self.terminations = dict.fromkeys(self.agents, True)
+        self.truncations = dict.fromkeys(self.agents, True)
+        self.rewards = {agent: -1.0 if agent == offender else 0.0 for agent in self.agents}
+        self._accumulate_rewards()
+        self._deads_step_first()
+
+    def observe(self, agent: str) -> dict[str, NDArray[Any]]:
+        """See `raw_env.observe`."""
+        if not self._has_reset:
+            EnvLogger.error_observe_before_reset()
+        return super().observe(agent)
+
+    def state(self) -> NDArray[np.uint8]:
+        """See `raw_env.state`."""
+        if not self._has_reset:
+            EnvLogger.error_state_before_reset()
+        return super().state()
+
+    def set_state(self, state: NDArray[np.uint8]) -> None:
+        """See `raw_env.set_state`; a state can be set instead of a reset."""
+        super().set_state(state)
+        self._has_reset = self._has_stepped = True
+
+    def render(self) -> NDArray[np.uint8] | str | None:
+        """See `raw_env.render`."""
+        if not self._has_reset:
+            EnvLogger.error_render_before_reset()
+        return super().render()
+
+    def agent_iter(self, max_iter: int = 2**63) -> Any:
+        """Yield the agent to move, up to `max_iter` times; every turn of the loop must step or reset."""
+        if not self._has_reset:
+            EnvLogger.error_agent_iter_before_reset()
+        return self._agents_to_move(max_iter)
+
+    def _agents_to_move(self, count: int) -> Iterator[str]:
+        while self.agents and count > 0:
+            assert self._has_stepped, "need to call step() or reset() in a loop over `agent_iter`"
+            self._has_stepped = False
+            count -= 1
+            yield self.agent_selection

@@ -22,7 +22,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import gymnasium
 import numpy as np
@@ -39,6 +39,8 @@ from fivesup_env.observation import OBS_SIZE, SCALES, scaled
 from fivesup_env.options import Options
 from fivesup_env.rules.state import LOWEST_SCORE, MAX_SEED, OUT, STATE, WON, States, check_int
 from fivesup_env.rules.view import view
+
+_Found = TypeVar("_Found")
 
 #: ``sampler(seeds)`` returns where new matches begin: raw scores int[K, sides], and starters int[K], -1 for the lot.
 Sampler: TypeAlias = Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]]
@@ -189,7 +191,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         taken = taken.astype(np.int64, copy=False)
         self._check(rows, taken)
         actors = self._to_play[rows] if self.options.pays_chances else None
-        self._for_all(step_rows, rows, taken, look)
+        self._take(rows, taken, look)
         ended: NDArray[np.int64] = rows[self.status[rows] != PLAYING]
         if actors is not None and len(ended):
             self._pay_chances(ended)
@@ -282,10 +284,16 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         return self.options.plays_match, self.options.skip_forced, self.options.round_limit
 
     def _check(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
-        index = int(first_illegal(self.states, rows, actions, self.options.actions == "ports"))
-        if index < 0:
+        ports = self.options.actions == "ports"
+
+        def find(part: NDArray[np.int64], taken: NDArray[np.int64]) -> tuple[int, int] | None:
+            index = int(first_illegal(self.states, part, taken, ports))
+            return None if index < 0 else (int(part[index]), int(taken[index]))
+
+        found = [illegal for illegal in self._share(find, rows, actions) if illegal is not None]
+        if not found:
             return
-        row, action, count = int(rows[index]), int(actions[index]), self.options.codec.num_actions
+        (row, action), count = found[0], self.options.codec.num_actions
         seen = view(self.states[row], int(self.states[row].turn))
         if 0 <= action < count:
             error = illegal_action(seen, *explain_illegal(seen, action, self.options.actions))
@@ -293,21 +301,21 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             error = illegal_action(seen, f"take action {action}", f"ids are 0 .. {count - 1}")
         raise IllegalAction(f"row {row}: {error}")
 
-    def _for_all(self, kernel_: Any, rows: NDArray[np.int64], actions: NDArray[np.int64], look: bool) -> None:
-        """Run a kernel over rows, shared between the threads: rows do not touch each other."""
-        options = self.options
-        limits = (options.actions == "ports", *self._limits())
-        buffers = (self._observations, self._masks, self._to_play)
-        paid = (self._actor_rewards, self.rewards, self.status)
+    def _take(self, rows: NDArray[np.int64], actions: NDArray[np.int64], look: bool) -> None:
+        limits = (self.options.actions == "ports", *self._limits(), self._reward, look)
+        buffers = (self._observations, self._masks, self._to_play, self._actor_rewards, self.rewards, self.status)
 
-        def run(part: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
-            kernel_(self.states, *part, *limits, self._reward, look, *buffers, *paid)
+        def take(part: NDArray[np.int64], taken: NDArray[np.int64]) -> None:
+            step_rows(self.states, part, taken, *limits, *buffers)
 
+        self._share(take, rows, actions)
+
+    def _share(self, work: Callable[..., _Found], rows: NDArray[np.int64], actions: NDArray[np.int64]) -> list[_Found]:
+        """Run `work` over parts of the rows, one for each thread; rows do not touch each other."""
         if self._pool is None or len(rows) < 2 * self.threads:
-            run((rows, actions))
-        else:
-            parts = zip(np.array_split(rows, self.threads), np.array_split(actions, self.threads), strict=True)
-            list(self._pool.map(run, parts))
+            return [work(rows, actions)]
+        parts = np.array_split(rows, self.threads), np.array_split(actions, self.threads)
+        return list(self._pool.map(work, *parts))
 
     def look(self, rows: NDArray[np.int64] | None = None) -> None:
         """Write observation, mask and seat to move of these rows, or of all. Building block of `step`."""

@@ -186,13 +186,13 @@ def only_action(state: State) -> Any:
 @kernel
 def ports_step(state: State, action: int) -> None:
     """`step` by a legal `ports` id."""
+    tile, port = np.int64(action), np.int64(OPENING)
     if action >= PORTS_DRAW:
-        step(state, DRAW if action == PORTS_DRAW else PASS, OPENING)
-    elif action < NUM_TILES:
-        step(state, action, OPENING)
-    else:
+        tile = np.int64(DRAW) if action == PORTS_DRAW else np.int64(PASS)
+    elif action >= NUM_TILES:
         port, rank = divmod(action - NUM_TILES, TILES_PER_PORT)
-        step(state, PORT_FITS[port, rank], port)
+        tile = PORT_FITS[port, rank]
+    step(state, tile, port)  # one call: numba compiles a function anew for each constant that it is given
 
 
 @kernel

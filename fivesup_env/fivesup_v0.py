@@ -423,7 +423,7 @@ class _CheckedEnv(raw_env):
             return
         agent = self.agent_selection
         over = self.terminations[agent] or self.truncations[agent]
-        assert (over and action is None) or self.action_space(agent).contains(action), "action is not in action space"
+        assert (over and action is None) or self._is_id(action), f"action {action!r} is not in action space"
         self._has_stepped = True
         if over or self._mask[0, action]:
             super().step(action)

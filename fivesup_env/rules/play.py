@@ -14,7 +14,7 @@ from fivesup_env._jit import kernel
 from fivesup_env.rules.chance import below, mix, shuffle
 from fivesup_env.rules.layout import fitting, join, points
 from fivesup_env.rules.scoring import book, settle_blocked, settle_out, side_of
-from fivesup_env.rules.state import FULL, OUT, RUNNING, State
+from fivesup_env.rules.state import FULL, MAX_SIDES, OUT, RUNNING, State
 from fivesup_env.rules.tiles import HIGH, NO_TILE, NUM_TILES
 
 # What `step` takes in the place of a tile.
@@ -75,7 +75,8 @@ def clear_round(state: State, starter: int) -> None:
     state.placed_by[:] = 0
     state.open_low = 0
     state.open_high = 0
-    state.round_scores[:] = state.scores
+    for side in range(MAX_SIDES):  # assigned whole, it would take seconds to compile
+        state.round_scores[side] = state.scores[side]
     state.hand_sizes[:] = 0
     state.boneyard[:] = NO_TILE
     state.boneyard_size = 0
@@ -163,7 +164,7 @@ def _place(state: State, tile: int, port: int) -> None:
     if state.hand_sizes[seat] == 0:
         settle_out(state, seat, scored)  # also where R14 would hold (D10)
         return
-    book(state, side_of(np.int64(state.num_players), seat), scored, 0, 0)
+    book(state, side_of(np.int64(state.num_players), seat), scored, np.int64(0), np.int64(0))
     if state.result == RUNNING:
         _end_turn(state)
         _settle_if_blocked(state)

@@ -82,9 +82,10 @@ def settle_blocked(state: State) -> None:
     pips = np.zeros(4, np.int64)
     for seat in range(num_players):
         pips[seat] = pips_in(np.int64(state.hands[seat]))
-    lowest = pips[:num_players].min()
-    lowest_seats = np.int64(0)
+    lowest, lowest_seats = pips[0], np.int64(0)
     for seat in range(num_players):
+        if pips[seat] < lowest:
+            lowest, lowest_seats = pips[seat], np.int64(0)
         if pips[seat] == lowest:
             lowest_seats |= 1 << seat
     state.result, state.result_of, state.shown = BLOCKED, lowest_seats, 1
@@ -100,4 +101,4 @@ def settle_blocked(state: State) -> None:
         for other in range(num_players):
             if side_of(num_players, other) != side_of(num_players, best):
                 gain += max(pips[other] - pips[best], 0)
-        book(state, side_of(num_players, best), 0, rounded(gain), 0)
+        book(state, side_of(num_players, best), np.int64(0), rounded(gain), np.int64(0))

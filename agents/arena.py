@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from agents.agent import Agent, decision_key
 from fivesup_env._jit import kernel
-from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_mask, ends_step
+from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step
+from fivesup_env.batch import hide_rows
 from fivesup_env.episode import play_on
 from fivesup_env.rules.play import start_match
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import STATE, WON, States, new_state
-from fivesup_env.rules.view import hide
 
 _Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 
@@ -81,9 +81,8 @@ def play_matches(line_ups: Sequence[Sequence[Agent]], seed: int) -> list[int]:
     waiting = np.arange(len(line_ups))
     while len(waiting):
         for agent, matches in _by_agent(states, line_ups, waiting):
-            views = np.zeros(len(matches), STATE)
-            masks = np.zeros((len(matches), NUM_ENDS_ACTIONS), np.int8)
-            _look(states, matches, views, masks)
+            views, masks = states[matches], np.zeros((len(matches), NUM_ENDS_ACTIONS), np.int8)
+            hide_rows(views, masks)
             keys = np.array([decision_key(seed, int(match), int(plies[match])) for match in matches])
             _take(states, matches, agent.act(views, masks, keys))
             plies[matches] += 1
@@ -108,15 +107,6 @@ def _start(states: States) -> None:
     for row in range(len(states)):
         start_match(states[row])
         play_on(states[row], True, True, 0)
-
-
-@kernel
-def _look(states: States, rows: NDArray[np.int64], views: States, masks: NDArray[np.int8]) -> None:
-    """Write view and mask of the seat to move in each of these rows."""
-    for index in range(len(rows)):
-        views[index] = states[rows[index]]
-        hide(views[index], np.int64(views[index].turn))
-        ends_mask(views[index], masks[index])
 
 
 @kernel

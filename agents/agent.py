@@ -53,7 +53,9 @@ def make_agent(text: str) -> Agent:
         from agents.network import NetworkAgent
 
         return NetworkAgent.load(Path(text))
-    raise ValueError(f'no agent {text!r}: give "random", "greedy" or the path of a checkpoint folder')
+    raise ValueError(
+        f'no agent {text!r}: give "random", "greedy" or the path of a checkpoint folder, as runs/smoke/checkpoints/last'
+    )
 
 
 def decision_key(seed: int, match: int, ply: int) -> np.uint64:

@@ -61,6 +61,11 @@ class Config:
         ):
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name} must be within {low} .. {high}, not {getattr(self, name)}")
+        if self.minibatch_size > self.num_envs * self.rollout_steps:
+            raise ValueError(
+                f"minibatch_size must be at most num_envs * rollout_steps = {self.num_envs * self.rollout_steps}, "
+                f"not {self.minibatch_size}"
+            )
         if not Path(self.run).name:
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
 
@@ -119,5 +124,6 @@ def _checked(key: str, value: Any, wanted: Any) -> Any:
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, wanted) or isinstance(value, bool):
-        raise ValueError(f"{key} must be of type {wanted.__name__}, not {value!r}")
+        hint = " (YAML takes a number without a point for a text: write 1.0e-3)" if wanted is float else ""
+        raise ValueError(f"{key} must be of type {wanted.__name__}, not {value!r}{hint}")
     return value

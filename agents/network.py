@@ -71,6 +71,8 @@ class NetworkAgent:
         if found != wanted:
             names = "(observation version, its length, actions)"
             raise ValueError(f"{folder}: made for {names} = {found}, this version of fivesup has {wanted}")
+        if not (folder / "policy.pt").is_file():
+            raise ValueError(f"{folder}/policy.pt is missing")
         try:
             policy = make_policy(hidden)
             policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True))

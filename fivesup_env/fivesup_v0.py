@@ -63,7 +63,7 @@ from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TR
 from fivesup_env.match import checked_state
 from fivesup_env.notation import agent_name, checked_scores, illegal_action, result_of
 from fivesup_env.observation import OBS_SIZE, scaled, write_observation
-from fivesup_env.options import EpisodeName, Options, RewardName, check_choice
+from fivesup_env.options import EpisodeName, Options, RewardName, check_choice, check_mapping
 from fivesup_env.rules.play import start_match
 from fivesup_env.rules.state import MAX_SEED, OUT, RUNNING, STATE, WON, State, States, check_int
 from fivesup_env.rules.view import view
@@ -189,7 +189,7 @@ class raw_env(AECEnv[str, Any, Any]):
         Raises:
             ValueError: the seed is not within 0 .. 2**64 - 1, or the scores or the starter are impossible.
         """
-        scores, starter = self._checked_options(options or {})
+        scores, starter = self._checked_options(check_mapping("options", options))
         self._next_seed(seed)
         assert self._seed is not None
         state = self.record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -119,6 +119,15 @@ class Options:
                 f"at scores {at[:3].tolist()}, starters {by[:3].tolist()} it returned {answer!r}"
             )
         return values
+
+
+def check_mapping(name: str, value: object) -> Mapping[str, Any]:
+    """Return `value` if it is a mapping, and an empty one for None; else raise a ValueError."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a mapping, not {value!r}")
+    return value
 
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -36,7 +36,7 @@ from fivesup_env.batch import deal_rows, enter_rows, first_illegal, hide_rows, l
 from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED
 from fivesup_env.notation import IllegalAction, illegal_action
 from fivesup_env.observation import OBS_SIZE, SCALES, scaled
-from fivesup_env.options import Options
+from fivesup_env.options import Options, check_mapping
 from fivesup_env.rules.state import LOWEST_SCORE, MAX_SEED, OUT, STATE, WON, States, check_int
 from fivesup_env.rules.view import view
 
@@ -126,7 +126,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         Raises:
             ValueError: a seed, score or starter is impossible.
         """
-        options = options or {}
+        options = dict(check_mapping("options", options))
         if "sampler" in options:
             self._sampler = options["sampler"]
         self._set_seeds(seed)

@@ -390,3 +390,9 @@ def test_a_dead_agent_can_only_leave() -> None:
     env.step(None)
     env.step(None)
     assert env.agents == []
+
+
+@pytest.mark.parametrize("make", [raw_env, wrapped_env])
+def test_reset_options_that_are_no_mapping(make: Any) -> None:
+    with pytest.raises(ValueError, match="options must be a mapping"):
+        make().reset(seed=1, options=[1])

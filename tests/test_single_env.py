@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+import gymnasium.utils.env_checker
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -300,3 +301,13 @@ def test_options_that_leave_no_decision_are_refused_at_reset() -> None:
     env = FivesUpEnv([RandomAgent()], hand_size=1, skip_forced=True, episode="round", reward="points")
     with pytest.raises(RuntimeError, match="decision"):
         env.reset(seed=1)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "options",
+    [{"opponent": "greedy"}, {}, {"opponent": "random", "partner": "greedy", "num_players": 4, "obs_dtype": "float32"}],
+)
+def test_the_checkers_of_gymnasium_and_stable_baselines_find_nothing(options: dict[str, Any]) -> None:
+    gymnasium.utils.env_checker.check_env(FivesUpEnv(**options), skip_render_check=True)
+    pytest.importorskip("stable_baselines3.common.env_checker").check_env(FivesUpEnv(**options))

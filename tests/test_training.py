@@ -191,6 +191,11 @@ def test_training_with_more_seats(seats: int, tmp_path: Path) -> None:
     assert isinstance(make_agent(str(run / "checkpoints" / "last")), NetworkAgent)
 
 
+def test_a_minibatch_larger_than_the_rollout_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"minibatch_size must be at most .* = 4096"):
+        make_config({"num_envs": 16, "rollout_steps": 256, "minibatch_size": 4097})
+
+
 def test_an_interrupted_run_keeps_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(callback: Any) -> bool:
         if callback.num_timesteps >= 40:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from fivesup_env._bits import WIDTH, lowest_bit, store_bits
 from fivesup_env._jit import kernel
+from fivesup_env.notation import IllegalAction, illegal_action
 from fivesup_env.rules.layout import first_port, is_open
 from fivesup_env.rules.legality import describe_end_move, describe_move, why_illegal, why_illegal_end
 from fivesup_env.rules.play import DRAW, PASS, must_draw, must_pass, playable, step
@@ -290,3 +291,11 @@ def explain_illegal(state: State, action: int, codec: str = "ends") -> tuple[str
         return describe_end_move(*end), str(why_illegal_end(state, *end))
     tile, port = ports_move(action) if codec == "ports" else (int(ENDS_TILE[action]), OPENING)
     return describe_move(tile, port), str(why_illegal(state, tile, port))
+
+
+def illegal_id(state: State, action: object, codec: str = "ends") -> IllegalAction:
+    """Return the error for what is no legal id of the seat to move; for an agent's eyes, pass its view as `state`."""
+    count = CODECS[codec].num_actions
+    if isinstance(action, bool) or not isinstance(action, int | np.integer) or not 0 <= action < count:
+        return illegal_action(state, f"take action {action!r}", f"ids are 0 .. {count - 1}")
+    return illegal_action(state, *explain_illegal(state, int(action), codec))

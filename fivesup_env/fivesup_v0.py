@@ -57,11 +57,11 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils.env_logger import EnvLogger
 
-from fivesup_env.actions import explain_illegal
+from fivesup_env.actions import illegal_id
 from fivesup_env.batch import enter_rows, look_rows, step_rows
 from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED, match_seed, pay
 from fivesup_env.match import checked_state
-from fivesup_env.notation import agent_name, checked_scores, illegal_action, result_of
+from fivesup_env.notation import agent_name, checked_scores, result_of
 from fivesup_env.observation import OBS_SIZE, scaled, write_observation
 from fivesup_env.options import EpisodeName, Options, RewardName, check_choice, check_mapping
 from fivesup_env.rules.play import start_match
@@ -280,10 +280,7 @@ class raw_env(AECEnv[str, Any, Any]):
 
     def _illegal(self, action: object) -> Exception:
         """Return the error for an illegal action, told from what the agent itself can see."""
-        seen = view(self.record, int(self.record.turn))
-        if not self._is_id(action):
-            return illegal_action(seen, f"take action {action!r}", f"ids are 0 .. {len(self._no_actions) - 1}")
-        return illegal_action(seen, *explain_illegal(seen, int(action), self.options.actions))
+        return illegal_id(view(self.record, int(self.record.turn)), action, self.options.actions)
 
     def _pay_chances(self) -> None:
         """Add what the round, if it has just ended, changed in each side's chance to win the match."""

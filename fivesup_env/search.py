@@ -6,14 +6,15 @@ All randomness comes from the caller's keys; the result of a row depends on that
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fivesup_env._jit import kernel
-from fivesup_env.actions import ends_is_legal, ends_step, explain_illegal
-from fivesup_env.notation import IllegalAction, illegal_action
+from fivesup_env.actions import ends_step, illegal_id
+from fivesup_env.batch import first_illegal
+from fivesup_env.notation import IllegalAction
 from fivesup_env.options import check_choice
 from fivesup_env.policies import GREEDY, RANDOM, policy_action
 from fivesup_env.rules.chance import next_key, scramble
@@ -47,13 +48,11 @@ def step_states(states: States, actions: NDArray[np.int64]) -> None:
     taken = np.asarray(actions)
     if taken.shape != states.shape or not np.issubdtype(taken.dtype, np.integer):
         raise ValueError(f"actions must be {len(states)} integers, not {taken.dtype}{list(taken.shape)}")
-    row = int(_first_illegal(states, taken.astype(np.int64)))
+    taken = taken.astype(np.int64, copy=False)
+    row = int(first_illegal(states, np.arange(len(states)), taken, False))
     if row >= 0:
-        action, state = int(taken[row]), states[row]
-        if not 0 <= action < 163:
-            raise IllegalAction(f"row {row}: {illegal_action(state, f'take action {action}', 'ids are 0 .. 162')}")
-        raise IllegalAction(f"row {row}: {illegal_action(state, *explain_illegal(state, action))}")
-    _step_states(states, taken.astype(np.int64))
+        raise IllegalAction(f"row {row}: {illegal_id(states[row], int(taken[row]))}")
+    _step_states(states, taken)
 
 
 def views_of(states: States, seats: NDArray[np.int64]) -> States:
@@ -123,14 +122,6 @@ def gains(ends: States) -> NDArray[np.int64]:
     gained: NDArray[np.int64] = after - before
     assert gained.shape[-1] == MAX_SIDES
     return gained
-
-
-@kernel
-def _first_illegal(states: States, actions: NDArray[np.int64]) -> Any:
-    for row in range(len(states)):
-        if not ends_is_legal(states[row], actions[row]):
-            return row
-    return -1
 
 
 @kernel

@@ -31,10 +31,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from fivesup_env.actions import NUM_ENDS_ACTIONS, explain_illegal
+from fivesup_env.actions import NUM_ENDS_ACTIONS, illegal_id
 from fivesup_env.batch import deal_rows, enter_rows, first_illegal, hide_rows, look_at_ends, look_rows, step_rows
 from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED
-from fivesup_env.notation import IllegalAction, illegal_action
+from fivesup_env.notation import IllegalAction
 from fivesup_env.observation import OBS_SIZE, SCALES, scaled
 from fivesup_env.options import Options, check_mapping
 from fivesup_env.rules.state import LOWEST_SCORE, MAX_SEED, OUT, STATE, WON, States, check_int
@@ -293,13 +293,9 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         found = [illegal for illegal in self._share(find, rows, actions) if illegal is not None]
         if not found:
             return
-        (row, action), count = found[0], self.options.codec.num_actions
+        row, action = found[0]
         seen = view(self.states[row], int(self.states[row].turn))
-        if 0 <= action < count:
-            error = illegal_action(seen, *explain_illegal(seen, action, self.options.actions))
-        else:
-            error = illegal_action(seen, f"take action {action}", f"ids are 0 .. {count - 1}")
-        raise IllegalAction(f"row {row}: {error}")
+        raise IllegalAction(f"row {row}: {illegal_id(seen, action, self.options.actions)}")
 
     def _take(self, rows: NDArray[np.int64], actions: NDArray[np.int64], look: bool) -> None:
         limits = (self.options.actions == "ports", *self._limits(), self._reward, look)

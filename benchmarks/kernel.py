@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Measure, Play, Played, Scale
-from fivesup_env._bits import lowest_bit
 from fivesup_env._jit import kernel
-from fivesup_env.actions import ENDS_DRAW, ENDS_ID, ENDS_PASS, NUM_ENDS_ACTIONS, ends_mask, ends_step, only_action
+from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, only_action
 from fivesup_env.episode import PLAYING, WIN, pay, play_on
-from fivesup_env.observation import OBS_SIZE, write_observation
-from fivesup_env.rules.chance import below, mix
-from fivesup_env.rules.play import must_draw, playable, start_match
+from fivesup_env.observation import OBS_SIZE, write_decision
+from fivesup_env.policies import random_choice
+from fivesup_env.rules.chance import mix, next_key
+from fivesup_env.rules.play import start_match
 from fivesup_env.rules.state import MAX_SIDES, STATE, State, States, new_state
-from fivesup_env.rules.tiles import HIGH, LOW, NUM_KINDS
 
 SEATS = (2, 3, 4)
 BATCH = 4096  # the batch size at which things are compared
@@ -42,38 +41,12 @@ def threads_available() -> int:
 
 
 @kernel
-def legal_ends(state: State, out: NDArray[np.int64]) -> Any:
-    """Write the legal `ends` ids of the seat to move into ``out``, int64[163]; return how many there are."""
-    count = np.int64(0)
-    tiles = playable(state)
-    if tiles == 0:
-        out[0] = ENDS_DRAW if must_draw(state) else ENDS_PASS
-        return np.int64(1)
-    while tiles:
-        tile = lowest_bit(tiles)
-        tiles &= tiles - 1
-        if state.num_placed == 0:
-            out[count] = tile
-            count += 1
-            continue
-        for half in range(2 if LOW[tile] != HIGH[tile] else 1):
-            value = LOW[tile] if half == 0 else HIGH[tile]
-            for kind in range(NUM_KINDS):
-                if state.open_values[kind] >> value & 1:
-                    out[count] = ENDS_ID[tile, value] + kind
-                    count += 1
-    return count
-
-
-@kernel
 def random_rows(states: States, keys: NDArray[np.uint64], actions: NDArray[np.int64]) -> Any:
     """Write a uniformly drawn legal `ends` id of every state into ``actions``; return how many had a choice."""
-    legal = np.empty(NUM_ENDS_ACTIONS, np.int64)
     choices = np.int64(0)
     for row in range(len(states)):
-        count = legal_ends(states[row], legal)
-        chosen, keys[row] = below(keys[row], count)
-        actions[row] = legal[chosen]
+        keys[row] = next_key(keys[row])
+        actions[row], count = random_choice(states[row], keys[row])
         choices += count > 1
     return choices
 
@@ -102,29 +75,28 @@ def play_random(
     Returns:
         Engine steps, and those of them in which more than one action was legal.
     """
-    legal = np.empty(NUM_ENDS_ACTIONS, np.int64)
     before = np.empty(MAX_SIDES, np.int64)
+    flat_observations, flat_masks = observations.reshape(-1), masks.reshape(-1)
     steps, decisions = np.int64(0), np.int64(0)
     for _ in range(sweeps):
         for row in range(len(states)):
             state = states[row]
-            count = legal_ends(state, legal)
-            chosen, keys[row] = below(keys[row], count)
+            keys[row] = next_key(keys[row])
+            action, count = random_choice(state, keys[row])
+            decisions += count > 1
             for side in range(MAX_SIDES):
                 before[side] = state.scores[side]
-            ends_step(state, legal[chosen])
+            ends_step(state, action)
             status, forced = _go_on(state, skip_forced)
             steps += 1 + forced
-            decisions += count > 1
             for seat in range(rewards.shape[1]):
                 rewards[row, seat] = 0
-            pay(state, before, WIN, rewards[row])
+            pay(state, before, WIN, rewards, row)
             if status != PLAYING:
                 state.seed = mix(np.uint64(state.seed), np.uint64(1))
                 start_match(state)  # whoever opens has a choice
             to_play[row] = state.turn
-            write_observation(state, np.int64(state.turn), observations[row])
-            ends_mask(state, masks[row])
+            write_decision(state, flat_observations, row * OBS_SIZE, flat_masks, row * NUM_ENDS_ACTIONS)
     return steps, decisions
 
 

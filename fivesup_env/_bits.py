@@ -1,8 +1,9 @@
-"""Bit sets in one or two instructions: `popcount`, `lowest_bit`, and `store_bits`, which turns 64 bits into 64 bytes.
+"""What takes one or two instructions: `popcount` and `lowest_bit` of bit sets; bytes written many at once.
 
-Most of an observation is bit sets, and writing them bit by bit would take longer than playing. LLVM turns the vector
-conversion below into a masked move where the processor has one, and into a compare where it has not. Under
-``NUMBA_DISABLE_JIT=1`` the same three are plain Python.
+Most of an observation is bit sets, and writing them bit by bit would take longer than playing: `store_bits` turns 64
+bits into 64 bytes. LLVM makes a masked move of the vector conversion below where the processor has one, and a compare
+where it has not. `store_word` writes eight small numbers packed into one. Under ``NUMBA_DISABLE_JIT=1`` all four are
+plain Python.
 """
 
 from __future__ import annotations
@@ -34,6 +35,18 @@ def _store_bits(typing_context: Any, out: Any, start: Any, bits: Any) -> Any:
     return types.void(out, types.int64, types.int64), generate
 
 
+def _store_word(typing_context: Any, out: Any, start: Any, word: Any) -> Any:
+    """Write byte k of ``word`` (int64) to ``out[start + k]``, int8, for k in 0 .. 7. Bounds are the caller's care."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(64).as_pointer())
+        builder.store(arguments[2], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, types.int64), generate
+
+
 def _popcount(typing_context: Any, bits: Any) -> Any:
     """Return the number of set bits of an int64."""
 
@@ -57,6 +70,11 @@ def _store_bits_in_python(out: NDArray[np.int8], start: int, bits: int) -> None:
         out[start + bit] = int(bits) >> bit & 1
 
 
+def _store_word_in_python(out: NDArray[np.int8], start: int, word: int) -> None:
+    for byte in range(8):
+        out[start + byte] = int(word) >> 8 * byte & 0x7F
+
+
 def _popcount_in_python(bits: int) -> Any:
     return np.int64(bin(int(bits)).count("1"))
 
@@ -67,5 +85,6 @@ def _lowest_bit_in_python(bits: int) -> Any:
 
 _PLAIN = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
 store_bits: Any = _store_bits_in_python if _PLAIN else intrinsic(_store_bits)
+store_word: Any = _store_word_in_python if _PLAIN else intrinsic(_store_word)
 popcount: Any = _popcount_in_python if _PLAIN else intrinsic(_popcount)
 lowest_bit: Any = _lowest_bit_in_python if _PLAIN else intrinsic(_lowest_bit)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-__all__ = ["cache_folder", "kernel"]
+__all__ = ["cache_folder", "inlined_kernel", "kernel"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -34,13 +34,27 @@ def kernel(function: _Function) -> _Function:
     Bounds are checked when the environment variable ``NUMBA_BOUNDSCHECK=1`` is set, and the function stays plain
     Python under ``NUMBA_DISABLE_JIT=1``.
     """
+    return _compiled(function, inlined=False)
+
+
+def inlined_kernel(function: _Function) -> _Function:
+    """`kernel`, but compiled into every kernel that calls it.
+
+    LLVM leaves most calls of our kernels as calls, and passes each array as seven numbers. What writes an observation
+    took half as long again that way.
+    """
+    return _compiled(function, inlined=True)
+
+
+def _compiled(function: _Function, *, inlined: bool) -> _Function:
+    options = {"nogil": True, "error_model": "numpy", "forceinline": inlined}
     folder = cache_folder(function.__module__.partition(".")[0])
     if folder is None:
-        return cast(_Function, numba.njit(nogil=True, error_model="numpy")(function))
+        return cast(_Function, numba.njit(**options)(function))
     users_folder = _config.CACHE_DIR
     _config.CACHE_DIR = folder
     try:
-        return cast(_Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast(_Function, numba.njit(cache=True, **options)(function))
     finally:
         _config.CACHE_DIR = users_folder
 

@@ -20,29 +20,33 @@ An id means the same for every seat, number of seats and state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fivesup_env._bits import WIDTH, lowest_bit, store_bits
-from fivesup_env._jit import kernel
+from fivesup_env._bits import WIDTH, lowest_bit, popcount, store_bits
+from fivesup_env._jit import inlined_kernel, kernel
 from fivesup_env.notation import IllegalAction, illegal_action
-from fivesup_env.rules.layout import first_port, is_open
+from fivesup_env.rules.layout import first_port, is_open, opening_total, total_after
 from fivesup_env.rules.legality import describe_end_move, describe_move, why_illegal, why_illegal_end
-from fivesup_env.rules.play import DRAW, PASS, must_draw, must_pass, playable, step
+from fivesup_env.rules.play import DRAW, PASS, boneyard_left, may_act, must_draw, must_pass, playable, step
 from fivesup_env.rules.state import State
 from fivesup_env.rules.tiles import (
+    BOTH_LINES,
+    BRANCH,
     FIRST_PORT,
     HALF,
     HIGH,
+    LINE,
     LOW,
     NUM_DOUBLES,
     NUM_KINDS,
     NUM_PORTS,
     NUM_TILES,
     OPENING,
+    PIPS,
     PORT_TILE,
     PORT_VALUE,
     TILE_OF,
@@ -54,6 +58,7 @@ TILES_PER_PORT = 6
 
 NUM_ENDS_ACTIONS = 163
 ENDS_DRAW, ENDS_PASS = 161, 162
+NUM_WORDS = 3  # of 64 bits, that hold a set of `ends` ids
 _ENDS_DOUBLES = 154
 
 NUM_PORTS_ACTIONS = NUM_TILES + NUM_PORTS * TILES_PER_PORT + 2
@@ -94,6 +99,132 @@ def _fill_tables() -> None:
 _fill_tables()
 
 
+def _set_of(ids: Iterable[int]) -> int:
+    return sum(1 << int(action) for action in ids)
+
+
+def _words(sets: Iterable[int]) -> NDArray[np.int64]:
+    """Return sets of `ends` ids as int64[..., 3], see `legal_ends`."""
+    words = [[bits >> WIDTH * word & (1 << WIDTH) - 1 for word in range(NUM_WORDS)] for bits in sets]
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def _unions(parts: Sequence[int]) -> NDArray[np.int64]:
+    """Return for every set of up to seven parts, as bits, the union of these parts: int64[128, 3]."""
+    unions = [0]
+    for part in parts:
+        unions += [union | part for union in unions]
+    return _words(unions)
+
+
+def _residue(action: int, second_line: bool) -> int:
+    """Return what must be left of the sum of the ends, modulo five, for this placement to score (R9, R10)."""
+    tile, value = ENDS_TILE[action], ENDS_VALUE[action]
+    joins = action >= NUM_TILES
+    change = PIPS[tile] - value * joins
+    if joins and ENDS_KIND[action] == HALF and LOW[tile] != HIGH[tile]:
+        change -= value
+    if second_line and ENDS_KIND[action] == LINE:
+        change -= 2 * value
+    return int(-change % 5)
+
+
+_PLACEMENTS = range(NUM_TILES, ENDS_DRAW)
+_GROUP = 7  # tiles, or values, that one look-up takes
+
+#: int64[4, 128, 3]: by group of seven tiles and set of tiles in it, their placements after the opening.
+_TILE_IDS: NDArray[np.int64] = np.array(
+    [
+        _unions([_set_of(a for a in _PLACEMENTS if ENDS_TILE[a] == tile) for tile in range(first, first + _GROUP)])
+        for first in range(0, NUM_TILES, _GROUP)
+    ]
+)
+#: int64[3, 128, 3]: by kind of end and set of values, the placements on such ends.
+_OPEN_IDS: NDArray[np.int64] = np.array(
+    [
+        _unions(
+            [
+                _set_of(a for a in _PLACEMENTS if ENDS_KIND[a] == kind and ENDS_VALUE[a] == value)
+                for value in range(NUM_DOUBLES)
+            ]
+        )
+        for kind in range(NUM_KINDS)
+    ]
+)
+#: int64[2, 5, 3]: by the sum of the ends modulo five, openings and placements that score; second: where the line that
+#: they join is a double's second.
+_SCORING_IDS: NDArray[np.int64] = np.array(
+    [
+        _words(_set_of(a for a in range(ENDS_DRAW) if _residue(a, second) == left) for left in range(5))
+        for second in (False, True)
+    ]
+)
+
+
+@inlined_kernel
+def legal_ends(state: State) -> Any:
+    """Return the legal `ends` ids of the seat to move as a set: three int64; id k is bit k % 64 of number k // 64."""
+    if not may_act(state):
+        return np.int64(0), np.int64(0), np.int64(0)
+    hand = np.int64(state.hands[state.turn])
+    if state.num_placed == 0:
+        return hand, np.int64(0), np.int64(0)
+    first = _fitting_ids(state, hand, 0)
+    second = _fitting_ids(state, hand, 1)
+    third = _fitting_ids(state, hand, 2)
+    forced = np.int64(first | second | third == 0)  # nothing fits: it draws or passes (R12, R13)
+    third |= forced << (ENDS_DRAW if boneyard_left(state) else ENDS_PASS) - 2 * WIDTH
+    return first, second, third
+
+
+@inlined_kernel
+def _fitting_ids(state: State, hand: int, word: int) -> Any:
+    """Return one word of the ids that place a tile of `hand` at an open end."""
+    values = state.open_values
+    of_hand = _TILE_IDS[0, hand & 127, word] | _TILE_IDS[1, hand >> 7 & 127, word]
+    of_hand |= _TILE_IDS[2, hand >> 14 & 127, word] | _TILE_IDS[3, hand >> 21, word]
+    at_ends = _OPEN_IDS[HALF, values[HALF], word] | _OPEN_IDS[LINE, values[LINE], word]
+    return of_hand & (at_ends | _OPEN_IDS[BRANCH, values[BRANCH], word])
+
+
+@inlined_kernel
+def scoring_ends(state: State, first: int, second: int, third: int) -> Any:
+    """Return those of a set of legal ids whose placements make the sum of the ends a multiple of five (R9, R10)."""
+    begun = np.int64(0)  # values whose double has a line taken: its other line is the second
+    for value in range(NUM_DOUBLES):
+        begun |= np.int64(state.taken[value] & BOTH_LINES != 0) << value
+    left = np.int64(state.total) % 5
+    return (
+        first & _scoring_ids(left, begun, 0),
+        second & _scoring_ids(left, begun, 1),
+        third & _scoring_ids(left, begun, 2),
+    )
+
+
+@inlined_kernel
+def _scoring_ids(left: int, begun: int, word: int) -> Any:
+    seconds = _OPEN_IDS[LINE, begun, word]
+    return _SCORING_IDS[0, left, word] & ~seconds | _SCORING_IDS[1, left, word] & seconds
+
+
+@kernel
+def ends_total(state: State, action: int) -> Any:
+    """Return the sum of the ends (R9) after a legal placement or opening."""
+    if action < NUM_TILES:
+        return opening_total(action)
+    return total_after(state, ENDS_TILE[action], ENDS_KIND[action], ENDS_VALUE[action])
+
+
+@inlined_kernel
+def store_ends(out: NDArray[np.int8], start: int, first: int, second: int, third: int) -> None:
+    """Write a set of ids to ``out[start : start + 163]``, int8: 1 for those in it, 0 for the others."""
+    store_bits(out, start, first)
+    store_bits(out, start + WIDTH, second)
+    last = NUM_ENDS_ACTIONS - WIDTH  # the third store overlaps the second, to end with the last id
+    again = 2 * WIDTH - last
+    store_bits(out, start + last, second >> WIDTH - again & (1 << again) - 1 | third << again)
+
+
 @kernel
 def ends_port(state: State, action: int) -> Any:
     """Return the port that a legal `ends` action joins in this state; `OPENING` for an opening, a draw and a pass."""
@@ -109,38 +240,10 @@ def ends_step(state: State, action: int) -> None:
 
 
 @kernel
-def ends_mask(state: State, mask: NDArray[np.int8]) -> None:
-    """Write the legal `ends` ids of the seat to move into ``mask``, int8[163]; all 0 when the round is over."""
-    clear_ends_mask(mask)
-    tiles = playable(state)
-    if tiles == 0:
-        mask[ENDS_DRAW] = must_draw(state)
-        mask[ENDS_PASS] = must_pass(state)
-    while tiles:
-        tile = lowest_bit(tiles)
-        tiles &= tiles - 1
-        low, high = LOW[tile], HIGH[tile]
-        if state.num_placed == 0:
-            mask[tile] = 1
-        elif low == high:
-            mask[ENDS_ID[tile, low]] = 1  # a double fits an open half only
-        else:
-            _mark_ends(state, ENDS_ID[tile, low], low, mask)
-            _mark_ends(state, ENDS_ID[tile, high], high, mask)
-
-
-@kernel
-def clear_ends_mask(mask: NDArray[np.int8]) -> None:
-    """Set all of ``mask``, int8[163], to 0."""
-    store_bits(mask, 0, np.int64(0))
-    store_bits(mask, WIDTH, np.int64(0))
-    store_bits(mask, NUM_ENDS_ACTIONS - WIDTH, np.int64(0))
-
-
-@kernel
-def _mark_ends(state: State, first: int, value: int, mask: NDArray[np.int8]) -> None:
-    for kind in range(NUM_KINDS):
-        mask[first + kind] = np.int64(state.open_values[kind]) >> value & 1
+def ends_mask(state: State, mask: NDArray[np.int8], start: int) -> None:
+    """Write the legal `ends` ids of the seat to move into ``mask[start : start + 163]``; all 0 after the round."""
+    first, second, third = legal_ends(state)
+    store_ends(mask, start, first, second, third)
 
 
 @kernel
@@ -148,13 +251,9 @@ def ends_is_legal(state: State, action: int) -> Any:
     """Tell whether the seat to move may take this `ends` id, which may be any int."""
     if action < 0 or action >= NUM_ENDS_ACTIONS:
         return False
-    if action >= ENDS_DRAW:
-        return must_draw(state) if action == ENDS_DRAW else must_pass(state)
-    if playable(state) >> ENDS_TILE[action] & 1 == 0:
-        return False
-    if action < NUM_TILES or state.num_placed == 0:
-        return action < NUM_TILES and state.num_placed == 0
-    return np.int64(state.open_values[ENDS_KIND[action]]) >> ENDS_VALUE[action] & 1 == 1
+    first, second, third = legal_ends(state)
+    word = first if action < WIDTH else second if action < 2 * WIDTH else third
+    return word >> action % WIDTH & 1 == 1
 
 
 @kernel
@@ -163,25 +262,20 @@ def only_action(state: State) -> Any:
 
     Two ports that are equivalent (D6) are one id, so such a step is forced under both codecs.
     """
-    tiles = playable(state)
-    if tiles == 0:
-        if must_draw(state):
-            return np.int64(ENDS_DRAW)
-        return np.int64(ENDS_PASS) if must_pass(state) else np.int64(-1)
-    if tiles & (tiles - 1):
+    first, second, third = legal_ends(state)
+    if popcount(first) + popcount(second) + popcount(third) != 1:
         return np.int64(-1)
-    tile = lowest_bit(tiles)
-    if state.num_placed == 0:
-        return tile
-    only = np.int64(-1)
-    for half in range(2 if LOW[tile] != HIGH[tile] else 1):
-        value = LOW[tile] if half == 0 else HIGH[tile]
-        for kind in range(NUM_KINDS):
-            if state.open_values[kind] >> value & 1:
-                if only >= 0:
-                    return np.int64(-1)
-                only = ENDS_ID[tile, value] + kind
-    return only
+    return first_id(first, second, third)
+
+
+@kernel
+def first_id(first: int, second: int, third: int) -> Any:
+    """Return the lowest id of a set that is not empty."""
+    if first:
+        return lowest_bit(first)
+    if second:
+        return WIDTH + lowest_bit(second)
+    return 2 * WIDTH + lowest_bit(third)
 
 
 @kernel
@@ -197,16 +291,17 @@ def ports_step(state: State, action: int) -> None:
 
 
 @kernel
-def ports_mask(state: State, mask: NDArray[np.int8]) -> None:
-    """Write the legal `ports` ids of the seat to move into ``mask``, int8[450]; all 0 when the round is over."""
-    mask[:] = 0
+def ports_mask(state: State, mask: NDArray[np.int8], start: int) -> None:
+    """Write the legal `ports` ids of the seat to move into ``mask[start : start + 450]``; all 0 after the round."""
+    for action in range(NUM_PORTS_ACTIONS):
+        mask[start + action] = 0
     tiles = playable(state)
     if tiles == 0:
-        mask[PORTS_DRAW] = must_draw(state)
-        mask[PORTS_PASS] = must_pass(state)
+        mask[start + PORTS_DRAW] = must_draw(state)
+        mask[start + PORTS_PASS] = must_pass(state)
     elif state.num_placed == 0:
         while tiles:
-            mask[lowest_bit(tiles)] = 1
+            mask[start + lowest_bit(tiles)] = 1
             tiles &= tiles - 1
     else:
         for index in range(np.int64(state.num_placed)):
@@ -215,7 +310,7 @@ def ports_mask(state: State, mask: NDArray[np.int8]) -> None:
             for port in range(first, first + (4 if LOW[host] == HIGH[host] else 2)):
                 if is_open(state, port):
                     for rank in range(TILES_PER_PORT):
-                        mask[NUM_TILES + TILES_PER_PORT * port + rank] = tiles >> PORT_FITS[port, rank] & 1
+                        mask[start + NUM_TILES + TILES_PER_PORT * port + rank] = tiles >> PORT_FITS[port, rank] & 1
 
 
 @kernel
@@ -258,7 +353,7 @@ class Codec(NamedTuple):
     draw: int
     pass_: int
     step: Callable[[State, int], None]  # by a legal id
-    write_mask: Callable[[State, NDArray[np.int8]], None]
+    write_mask: Callable[[State, NDArray[np.int8], int], None]
 
 
 CODECS = {
@@ -273,7 +368,7 @@ def action_mask(state: State, codec: str = "ends") -> NDArray[np.int8]:
     Works on states, and on the view of the seat to move.
     """
     mask = np.zeros(CODECS[codec].num_actions, np.int8)
-    CODECS[codec].write_mask(state, mask)
+    CODECS[codec].write_mask(state, mask, 0)
     return mask
 
 

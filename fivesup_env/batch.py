@@ -8,9 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fivesup_env._jit import kernel
-from fivesup_env.actions import ends_is_legal, ends_mask, ends_step, ports_is_legal, ports_mask, ports_step
+from fivesup_env.actions import (
+    NUM_ENDS_ACTIONS,
+    NUM_PORTS_ACTIONS,
+    ends_is_legal,
+    ends_mask,
+    ends_step,
+    ports_is_legal,
+    ports_mask,
+    ports_step,
+)
 from fivesup_env.episode import PLAYING, pay, play_on, seed_of_match
-from fivesup_env.observation import write_decision, write_observation
+from fivesup_env.observation import OBS_SIZE, write_decision, write_observation
 from fivesup_env.rules.play import start_match
 from fivesup_env.rules.state import MAX_SIDES, States
 from fivesup_env.rules.view import hide
@@ -71,6 +80,7 @@ def step_rows(
 ) -> None:
     """Take the actions, pay them, and write observation, mask and seat to move of the rows that go on."""
     before = np.empty(MAX_SIDES, np.int64)
+    flat_observations, flat_masks = observations.reshape(-1), masks.reshape(-1)
     for index in range(len(rows)):
         row = rows[index]
         state = states[row]
@@ -84,10 +94,10 @@ def step_rows(
         status[row] = play_on(state, match_episode, skip_forced, max_rounds)
         for other in range(rewards.shape[1]):
             rewards[row, other] = 0
-        pay(state, before, reward, rewards[row])
+        pay(state, before, reward, rewards, row)
         actor_rewards[row] = rewards[row, seat]
         if look and status[row] == PLAYING:
-            _look_row(state, row, ports, observations, masks, to_play)
+            _look_row(state, row, ports, flat_observations, flat_masks, to_play)
 
 
 @kernel
@@ -102,10 +112,10 @@ def _look_row(
     seat = np.int64(state.turn)
     to_play[row] = seat
     if ports:
-        write_observation(state, seat, observations[row])
-        ports_mask(state, masks[row])
+        write_observation(state, seat, observations, row * OBS_SIZE)
+        ports_mask(state, masks, row * NUM_PORTS_ACTIONS)
     else:
-        write_decision(state, observations[row], masks[row])
+        write_decision(state, observations, row * OBS_SIZE, masks, row * NUM_ENDS_ACTIONS)
 
 
 @kernel
@@ -118,21 +128,24 @@ def look_rows(
     to_play: NDArray[np.int64],
 ) -> None:
     """Write observation, mask and seat to move of these rows, whose rounds go on."""
+    flat_observations, flat_masks = observations.reshape(-1), masks.reshape(-1)
     for index in range(len(rows)):
-        _look_row(states[rows[index]], rows[index], ports, observations, masks, to_play)
+        _look_row(states[rows[index]], rows[index], ports, flat_observations, flat_masks, to_play)
 
 
 @kernel
 def look_at_ends(states: States, rows: NDArray[np.int64], observations: NDArray[np.int8]) -> None:
     """Write the observation of every seat in these rows into ``observations``, int8[K, P, D]."""
+    flat, num_players = observations.reshape(-1), observations.shape[1]
     for index in range(len(rows)):
-        for seat in range(observations.shape[1]):
-            write_observation(states[rows[index]], seat, observations[index, seat])
+        for seat in range(num_players):
+            write_observation(states[rows[index]], seat, flat, (index * num_players + seat) * OBS_SIZE)
 
 
 @kernel
 def hide_rows(states: States, masks: NDArray[np.int8]) -> None:
     """Turn every state into the view of its seat to move; write its legal `ends` ids into ``masks``, int8[K, 163]."""
+    flat = masks.reshape(-1)
     for row in range(len(states)):
-        ends_mask(states[row], masks[row])
+        ends_mask(states[row], flat, row * NUM_ENDS_ACTIONS)
         hide(states[row], np.int64(states[row].turn))

@@ -64,8 +64,8 @@ def seed_of_match(seed: np.uint64, index: np.uint64) -> Any:
 
 
 @kernel
-def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any]) -> None:
-    """Add what every seat earned since the scores were `before` to ``out`` [seats].
+def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any], row: int) -> None:
+    """Add what every seat earned since the scores were `before` to ``out[row]`` [seats].
 
     Args:
         state: the state now.
@@ -73,7 +73,8 @@ def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any]) -> N
         reward: WIN: 1 for the seats of the side that has won the match, -1 shared equally by the others; else 0.
             POINTS: the side's change of raw points. MARGIN: that, less the mean change of the other sides. CHANCES: 0,
             since the win table is asked elsewhere.
-        out: added to.
+        out: added to, [rows, seats].
+        row: which row of `out`.
     """
     num_players = np.int64(state.num_players)
     sides = np.int64(2) if num_players == 4 else num_players
@@ -81,7 +82,7 @@ def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any]) -> N
         if state.result == WON:
             for seat in range(num_players):
                 won = side_of(num_players, seat) == state.result_of
-                out[seat] += 1.0 if won else -1.0 / (sides - 1)
+                out[row, seat] += 1.0 if won else -1.0 / (sides - 1)
     elif reward != CHANCES:
         total = np.int64(0)
         for side in range(sides):
@@ -90,6 +91,6 @@ def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any]) -> N
             side = side_of(num_players, seat)
             change = np.int64(state.scores[side]) - np.int64(before[side])
             if reward == POINTS:
-                out[seat] += change
+                out[row, seat] += change
             else:
-                out[seat] += change - (total - change) / (sides - 1)
+                out[row, seat] += change - (total - change) / (sides - 1)

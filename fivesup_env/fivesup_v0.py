@@ -229,7 +229,7 @@ class raw_env(AECEnv[str, Any, Any]):
         enter_rows(self._states, _ROW, *self._limits(), self._status)
         self._seat_rewards[:] = 0
         if not paid:
-            pay(self.record, before, self._reward, self._seat_rewards[0])
+            pay(self.record, before, self._reward, self._seat_rewards, 0)
             self._pay_chances()
         look_rows(self._states, _ROW, self.options.actions == "ports", self._observation, self._mask, self._to_play)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -328,7 +328,7 @@ class raw_env(AECEnv[str, Any, Any]):
             observation, mask = self._observation[0].copy(), self._mask[0].copy()
         else:
             observation, mask = np.empty(OBS_SIZE, np.int8), self._no_actions.copy()
-            write_observation(self.record, self._seats[agent], observation)
+            write_observation(self.record, self._seats[agent], observation, 0)
         if self.options.obs_dtype == "float32":
             observation = scaled(observation)
         return {"observation": observation, "action_mask": mask}

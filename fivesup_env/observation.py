@@ -13,22 +13,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from fivesup_env._bits import WIDTH, lowest_bit, popcount, store_bits
-from fivesup_env._jit import kernel
-from fivesup_env.actions import ENDS_DRAW, ENDS_ID, ENDS_PASS, NUM_ENDS_ACTIONS, clear_ends_mask
-from fivesup_env.rules.layout import opening_total, placed, total_after
-from fivesup_env.rules.play import boneyard_left, drawer, playable, seat_after
+from fivesup_env._bits import WIDTH, lowest_bit, popcount, store_bits, store_word
+from fivesup_env._jit import inlined_kernel, kernel
+from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_total, legal_ends, scoring_ends, store_ends
+from fivesup_env.rules.layout import placed
+from fivesup_env.rules.play import boneyard_left, drawer, seat_after
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import FULL, MAX_SEATS, MAX_SIDES, RUNNING, State, States
 from fivesup_env.rules.tiles import (
     BOTH_BRANCHES,
     BOTH_LINES,
     BRANCH,
-    HALF,
-    HIGH,
     HIGH_MASK,
     LINE,
-    LOW,
     LOW_MASK,
     NUM_KINDS,
     NUM_TILES,
@@ -98,12 +95,12 @@ _POINTS, _FITS = _START["action_points"], _START["action_fits"]
 
 assert _ENDS == 10 * NUM_TILES  # the ten tile masks come first, end to end
 
-#: int64[16] each: by the taken ports of a double, its free lines, its free branches, and whether one line is taken.
-_LINES_LEFT: NDArray[np.int64] = np.array([2 - bin(taken & BOTH_LINES).count("1") for taken in range(16)])
-_BRANCHES_LEFT: NDArray[np.int64] = np.array([2 - bin(taken & BOTH_BRANCHES).count("1") for taken in range(16)])
-_SECOND_LINE: NDArray[np.int64] = np.array([int(taken & BOTH_LINES != 0) for taken in range(16)])
-#: int64[256]: by the sum of the ends, from -12 on, the fives that it scores (R10); negative indices count from the end.
-_FIVES: NDArray[np.int64] = np.array([total // 5 if total % 5 == 0 else 0 for total in range(244)] + [0] * 12)
+#: int64[16] each: by the taken ports of a double, how many of them are lines, and branches.
+_LINES_TAKEN: NDArray[np.int64] = np.array([bin(taken & BOTH_LINES).count("1") for taken in range(16)])
+_BRANCHES_TAKEN: NDArray[np.int64] = np.array([bin(taken & BOTH_BRANCHES).count("1") for taken in range(16)])
+#: int64[128]: a set of seven bits as a word whose byte k is bit k.
+_SPREAD: NDArray[np.int64] = np.array([sum((bits >> k & 1) << 8 * k for k in range(7)) for bits in range(128)])
+_ONES: Final = 0x0001010101010101  # a word of seven bytes 1
 #: int64[7]: mask of the tiles of the set with this largest half.
 _SETS: NDArray[np.int64] = np.array([tiles_up_to(max_pip) for max_pip in range(NUM_VALUES)])
 
@@ -132,7 +129,7 @@ def encode(view: State) -> NDArray[np.int8]:
     if view.observer == FULL:
         raise ValueError("encode takes a view, as made by view(state, seat), not a full state")
     observation = np.zeros(OBS_SIZE, np.int8)
-    write_observation(view, int(view.observer), observation)
+    write_observation(view, int(view.observer), observation, 0)
     return observation
 
 
@@ -163,44 +160,50 @@ def _describe(part: Section, values: NDArray[Any]) -> str:
 
 
 @kernel
-def write_observation(state: State, seat: int, out: NDArray[np.int8]) -> None:
-    """Write what `seat` observes into ``out``, int8[D]; from the full state and from the seat's view the same bytes."""
-    _write_position(state, seat, out)
+def write_observation(state: State, seat: int, out: NDArray[np.int8], start: int) -> None:
+    """Write what `seat` observes into ``out[start : start + D]``, int8; from the full state and from its view alike.
+
+    ``out`` may hold many observations, end to end. A row of an array of two dimensions would do as well, but taking it
+    counts references, and the atomic operations of that take as long as a tenth of all this.
+    """
+    _write_position(state, seat, out, start)
     if state.result == RUNNING and state.turn == seat:
-        _write_actions(state, seat, out, out[_FITS:])  # where the mask goes is written over
+        _write_actions(state, seat, out, start, out, start + _FITS)  # the mask is written over
 
 
 @kernel
-def write_decision(state: State, out: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
-    """Write observation and `ends` mask, int8[163], of the seat to move, in less time than one after the other."""
+def write_decision(state: State, out: NDArray[np.int8], start: int, mask: NDArray[np.int8], mask_start: int) -> None:
+    """Write observation and `ends` mask of the seat to move, to ``out[start:]`` and ``mask[mask_start:]``.
+
+    Takes less time than one after the other.
+    """
     seat = np.int64(state.turn)
-    _write_position(state, seat, out)
-    clear_ends_mask(mask)
-    if state.result == RUNNING:
-        _write_actions(state, seat, out, mask)
+    _write_position(state, seat, out, start)
+    _write_actions(state, seat, out, start, mask, mask_start)
 
 
-@kernel
-def _write_position(state: State, seat: int, out: NDArray[np.int8]) -> None:
+@inlined_kernel
+def _write_position(state: State, seat: int, out: NDArray[np.int8], start: int) -> None:
     """Write every section but those of the actions."""
-    _write_masks(state, seat, out)
-    _write_ends(state, out)
-    _write_seats(state, seat, out)
-    _write_needs(state, seat, out)
+    _write_masks(state, seat, out, start)
+    _write_ends(state, out, start)
+    _write_seats(state, seat, out, start)
+    _write_needs(state, seat, out, start)
     if state.result != RUNNING:
-        out[_OVER] = 1
-        out[_SHOWN] = state.shown
+        out[start + _OVER] = 1
+        out[start + _SHOWN] = state.shown
 
 
 @kernel
 def write_observations(views: States, out: NDArray[np.int8]) -> None:
     """Write the observation of every view of ``views`` [N] into ``out``, int8[N, D]."""
+    flat = out.reshape(-1)
     for row in range(len(views)):
-        write_observation(views[row], np.int64(views[row].observer), out[row])
+        write_observation(views[row], np.int64(views[row].observer), flat, row * OBS_SIZE)
 
 
-@kernel
-def _write_masks(state: State, seat: int, out: NDArray[np.int8]) -> None:
+@inlined_kernel
+def _write_masks(state: State, seat: int, out: NDArray[np.int8], start: int) -> None:
     """Write hand, unseen, can_hold, placed_by and last_placed, ten masks of 28 bits, and zeros behind them."""
     num_players = np.int64(state.num_players)
     hand = np.int64(state.hands[seat])
@@ -221,17 +224,19 @@ def _write_masks(state: State, seat: int, out: NDArray[np.int8]) -> None:
     if state.num_placed:
         last = np.int64(1) << np.int64(state.history_tile[state.num_placed - 1])
     # Mask m begins at bit 28 m, so a mask can lie across two words.
-    store_bits(out, 0, hand | unseen << 28 | (holds_1 & 0xFF) << 56)
-    store_bits(out, WIDTH, holds_1 >> 8 | holds_2 << 20 | (holds_3 & 0xFFFF) << 48)
-    store_bits(out, 2 * WIDTH, holds_3 >> 16 | np.int64(state.placed_by[seat]) << 12 | (placed_1 & 0xFFFFFF) << 40)
-    store_bits(out, 3 * WIDTH, placed_1 >> 24 | placed_2 << 4 | placed_3 << 32 | (last & 0xF) << 60)
-    store_bits(out, 4 * WIDTH, last >> 4)
-    for start in range(5 * WIDTH, OBS_SIZE - WIDTH, WIDTH):
-        store_bits(out, start, np.int64(0))
-    store_bits(out, OBS_SIZE - WIDTH, np.int64(0))
+    store_bits(out, start, hand | unseen << 28 | (holds_1 & 0xFF) << 56)
+    store_bits(out, start + WIDTH, holds_1 >> 8 | holds_2 << 20 | (holds_3 & 0xFFFF) << 48)
+    store_bits(
+        out, start + 2 * WIDTH, holds_3 >> 16 | np.int64(state.placed_by[seat]) << 12 | (placed_1 & 0xFFFFFF) << 40
+    )
+    store_bits(out, start + 3 * WIDTH, placed_1 >> 24 | placed_2 << 4 | placed_3 << 32 | (last & 0xF) << 60)
+    store_bits(out, start + 4 * WIDTH, last >> 4)
+    for word in range(5 * WIDTH, OBS_SIZE - WIDTH, WIDTH):
+        store_bits(out, start + word, np.int64(0))
+    store_bits(out, start + OBS_SIZE - WIDTH, np.int64(0))
 
 
-@kernel
+@inlined_kernel
 def _can_hold(state: State, other: int, unseen: int) -> Any:
     """Return the mask of the tiles that another seat can hold, as far as its draws and passes tell."""
     if state.shown:
@@ -241,51 +246,57 @@ def _can_hold(state: State, other: int, unseen: int) -> Any:
     return unseen & ~np.int64(state.cannot_hold[other])
 
 
-@kernel
-def _write_ends(state: State, out: NDArray[np.int8]) -> None:
-    """Write the open ends and their sum, without branches, which could not be foreseen here."""
+@inlined_kernel
+def _write_ends(state: State, out: NDArray[np.int8], start: int) -> None:
+    """Write the open ends and their sum: per kind, the counts of the seven values as the bytes of one word."""
     low, high = np.int64(state.open_low), np.int64(state.open_high)
-    lines, branches = np.int64(state.open_values[LINE]), np.int64(state.open_values[BRANCH])
+    halves = lines_taken = branches_taken = np.int64(0)
     for value in range(NUM_VALUES):
-        taken = np.int64(state.taken[value])
-        out[_ENDS + value] = popcount(low & LOW_MASK[value] | high & HIGH_MASK[value])
-        out[_ENDS + NUM_VALUES + value] = _LINES_LEFT[taken] * (lines >> value & 1)
-        out[_ENDS + 2 * NUM_VALUES + value] = _BRANCHES_LEFT[taken] * (branches >> value & 1)
+        taken, byte = np.int64(state.taken[value]), 8 * value
+        halves |= popcount(low & LOW_MASK[value] | high & HIGH_MASK[value]) << byte
+        lines_taken |= _LINES_TAKEN[taken] << byte
+        branches_taken |= _BRANCHES_TAKEN[taken] << byte
+    lines, branches = _SPREAD[state.open_values[LINE]], _SPREAD[state.open_values[BRANCH]]
+    # Each word's eighth byte, a zero, falls on what is written next.
+    store_word(out, start + _ENDS, halves)
+    store_word(out, start + _ENDS + NUM_VALUES, (2 * _ONES - lines_taken) & 3 * lines)
+    store_word(out, start + _ENDS + 2 * NUM_VALUES, (2 * _ONES - branches_taken) & 3 * branches)
     total = np.int64(state.total)
-    out[_TOTAL] = min(total, HIGHEST)
-    out[_REMAINDER + total % 5] = 1
+    out[start + _TOTAL] = min(total, HIGHEST)
+    out[start + _REMAINDER + total % 5] = 1
 
 
-@kernel
-def _write_seats(state: State, seat: int, out: NDArray[np.int8]) -> None:
+@inlined_kernel
+def _write_seats(state: State, seat: int, out: NDArray[np.int8], start: int) -> None:
     """Write what is known of every seat, whose turn it is, and who began."""
     num_players = np.int64(state.num_players)
     for offset in range(num_players):
         other = seat_after(num_players, seat, offset)
-        out[_HAND_SIZES + offset] = state.hand_sizes[other]
-        out[_PLACEMENTS + offset] = popcount(np.int64(state.placed_by[other]))
-    out[_BONEYARD] = boneyard_left(state)
-    out[_STARTER + _offset(num_players, seat, np.int64(state.starter))] = 1
-    out[_PLAYERS + num_players - 2] = 1
+        out[start + _HAND_SIZES + offset] = state.hand_sizes[other]
+        out[start + _PLACEMENTS + offset] = popcount(np.int64(state.placed_by[other]))
+    out[start + _BONEYARD] = boneyard_left(state)
+    out[start + _STARTER + _offset(num_players, seat, np.int64(state.starter))] = 1
+    out[start + _PLAYERS + num_players - 2] = 1
     if state.result == RUNNING:
         turn = np.int64(state.turn)
         passes = _offset(num_players, drawer(state), turn)
-        out[_TO_MOVE + _offset(num_players, seat, turn)] = 1
-        out[_PASSES] = passes
+        out[start + _TO_MOVE + _offset(num_players, seat, turn)] = 1
+        out[start + _PASSES] = passes
         if passes == 0:
-            out[_TURN_DRAWS] = state.draws
+            out[start + _TURN_DRAWS] = state.draws
 
 
-@kernel
-def _write_needs(state: State, seat: int, out: NDArray[np.int8]) -> None:
+@inlined_kernel
+def _write_needs(state: State, seat: int, out: NDArray[np.int8], start: int) -> None:
     """Write what every side still needs."""
     num_players = np.int64(state.num_players)
     for offset in range(2 if num_players == 4 else num_players):
         side = side_of(num_players, seat_after(num_players, seat, offset))
         needs = (np.int64(state.target) - np.int64(state.scores[side])) // 5
-        out[_NEEDS + offset] = min(needs, HIGHEST)
-        if 1 <= needs <= NEAR:
-            out[_NEAR_TARGET + NEAR * offset + needs - 1] = 1
+        near = 1 <= needs <= NEAR
+        place = start + _NEEDS + offset
+        out[start + _NEAR_TARGET + NEAR * offset + needs - 1 if near else place] = 1  # a branch could not be foreseen
+        out[place] = min(needs, HIGHEST)
 
 
 @kernel
@@ -294,46 +305,31 @@ def _offset(num_players: int, seat: int, other: int) -> Any:
     return other - seat if other >= seat else other - seat + num_players
 
 
-@kernel
-def _write_actions(state: State, seat: int, out: NDArray[np.int8], mask: NDArray[np.int8]) -> None:
+@inlined_kernel
+def _write_actions(
+    state: State, seat: int, out: NDArray[np.int8], start: int, mask: NDArray[np.int8], mask_start: int
+) -> None:
     """Write what every legal action counts, whether the exact target takes it (R10, R22), and that it is legal."""
-    tiles = playable(state)
-    score = np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
-    room = (np.int64(state.target) - score) // 5
-    if tiles == 0:
-        action = ENDS_DRAW if boneyard_left(state) else ENDS_PASS  # R12, R13
-        _write_action(action, 0, 1, room, out, mask)
-    while tiles:
-        tile = lowest_bit(tiles)
-        tiles &= tiles - 1
-        low, high = LOW[tile], HIGH[tile]
-        if state.num_placed == 0:
-            _write_action(tile, opening_total(tile), 1, room, out, mask)
-        elif low == high:
-            _write_action(ENDS_ID[tile, low], total_after(state, tile, HALF, low), 1, room, out, mask)
-        else:
-            _write_half(state, ENDS_ID[tile, low], low, high, room, out, mask)
-            _write_half(state, ENDS_ID[tile, high], high, low, room, out, mask)
+    first, second, third = legal_ends(state)
+    store_ends(mask, mask_start, first, second, third)
+    room = np.int64(state.target) - np.int64(state.scores[side_of(np.int64(state.num_players), seat)])
+    scoring_1, scoring_2, scoring_3 = scoring_ends(state, first, second, third)
+    first = _write_points(state, scoring_1, 0, room, first, out, start)
+    second = _write_points(state, scoring_2, WIDTH, room, second, out, start)
+    third = _write_points(state, scoring_3, 2 * WIDTH, room, third, out, start)
+    store_ends(out, start + _FITS, first, second, third)
 
 
-@kernel
-def _write_half(
-    state: State, first: int, joined: int, opened: int, room: int, out: NDArray[np.int8], mask: NDArray[np.int8]
-) -> None:
-    """Write the three ids, from `first` on, that join a non-double by `joined`: on a half, a line, a branch."""
-    total = np.int64(state.total) + opened
-    gone = 2 * joined * _SECOND_LINE[state.taken[joined]]  # a double stops counting with its second line
-    values = state.open_values
-    _write_action(first + HALF, total - joined, np.int64(values[HALF]) >> joined & 1, room, out, mask)
-    _write_action(first + LINE, total - gone, np.int64(values[LINE]) >> joined & 1, room, out, mask)
-    _write_action(first + BRANCH, total, np.int64(values[BRANCH]) >> joined & 1, room, out, mask)
-
-
-@kernel
-def _write_action(
-    action: int, total: int, legal: int, room: int, out: NDArray[np.int8], mask: NDArray[np.int8]
-) -> None:
-    fives = _FIVES[total]
-    mask[action] = legal
-    out[_POINTS + action] = fives * legal
-    out[_FITS + action] = legal & (fives <= room)
+@inlined_kernel
+def _write_points(
+    state: State, scoring: int, base: int, room: int, fits: int, out: NDArray[np.int8], start: int
+) -> Any:
+    """Write what the placements ``base + k`` count, for the bits k of `scoring`; return `fits` without the refused."""
+    while scoring:
+        action = base + lowest_bit(scoring)
+        total = ends_total(state, action)
+        out[start + _POINTS + action] = total // 5
+        if total > room:
+            fits &= ~(scoring & -scoring)
+        scoring &= scoring - 1
+    return fits

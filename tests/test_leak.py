@@ -196,7 +196,7 @@ def seen_bytes(state: State, seat: int, what: str) -> bytes:
     if what == "mask":
         return action_mask(seen).tobytes() + action_mask(seen, "ports").tobytes()
     out = np.full(OBS_SIZE, 99, np.int8)
-    write_observation(state, seat, out)
+    write_observation(state, seat, out, 0)
     return out.tobytes()
 
 
@@ -416,7 +416,7 @@ def observed() -> list[Moment]:
         while True:
             for seat in range(match.num_players):
                 out = np.full(OBS_SIZE, 99, np.int8)
-                write_observation(match.state, seat, out)
+                write_observation(match.state, seat, out, 0)
                 moments.append(Moment(match.clone(), seat, out, deal))
             if match.round_over:
                 break

@@ -53,9 +53,9 @@ def _play_matches(states: States, mask: NDArray[np.int8], out: NDArray[np.int8],
             if state.result != RUNNING:
                 start_next_round(state)
             if row % 8 == 0:
-                write_observation(state, np.int64(state.turn), out)
+                write_observation(state, np.int64(state.turn), out, 0)
                 seen = _hash_bytes(seen, out)
-            ends_mask(state, mask)
+            ends_mask(state, mask, 0)
             legal = np.flatnonzero(mask)
             choice, key = below(key, len(legal))
             played = mix(played, np.uint64(np.int64(state.turn) * 65536 + len(legal) * 256 + legal[choice]))
@@ -127,9 +127,9 @@ def _perft(stack: States, masks: NDArray[np.int8], next_action: NDArray[np.int64
 @kernel
 def _write_mask(state: State, mask: NDArray[np.int8], by_ends: bool) -> None:
     if by_ends:
-        ends_mask(state, mask)
+        ends_mask(state, mask, 0)
     else:
-        ports_mask(state, mask)
+        ports_mask(state, mask, 0)
 
 
 def perft(match: Match, depth: int, codec: str) -> int:

@@ -18,14 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Measure, Play, Played, Scale
+from fivesup_env._bits import prefetch
 from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, only_action
+from fivesup_env.batch import AHEAD, CACHE_LINE
 from fivesup_env.episode import PLAYING, WIN, pay, play_on
 from fivesup_env.observation import OBS_SIZE, write_decision
 from fivesup_env.policies import random_choice
 from fivesup_env.rules.chance import mix, next_key
 from fivesup_env.rules.play import start_match
-from fivesup_env.rules.state import MAX_SIDES, STATE, State, States, new_state
+from fivesup_env.rules.state import MAX_SIDES, STATE, WON, State, States, new_state
 
 SEATS = (2, 3, 4)
 BATCH = 4096  # the batch size at which things are compared
@@ -80,6 +82,8 @@ def play_random(
     steps, decisions = np.int64(0), np.int64(0)
     for _ in range(sweeps):
         for row in range(len(states)):
+            for line in range(0, OBS_SIZE, CACHE_LINE):
+                prefetch(flat_observations, (row + AHEAD) * OBS_SIZE + line)
             state = states[row]
             keys[row] = next_key(keys[row])
             action, count = random_choice(state, keys[row])
@@ -91,7 +95,8 @@ def play_random(
             steps += 1 + forced
             for seat in range(rewards.shape[1]):
                 rewards[row, seat] = 0
-            pay(state, before, WIN, rewards, row)
+            if state.result == WON:
+                pay(state, before, WIN, rewards, row)
             if status != PLAYING:
                 state.seed = mix(np.uint64(state.seed), np.uint64(1))
                 start_match(state)  # whoever opens has a choice

@@ -2,8 +2,8 @@
 
 Most of an observation is bit sets, and writing them bit by bit would take longer than playing: `store_bits` turns 64
 bits into 64 bytes. LLVM makes a masked move of the vector conversion below where the processor has one, and a compare
-where it has not. `store_word` writes eight small numbers packed into one. Under ``NUMBA_DISABLE_JIT=1`` all four are
-plain Python.
+where it has not. `store_word` writes eight small numbers packed into one, and `prefetch` asks for memory that will be
+written soon. Under ``NUMBA_DISABLE_JIT=1`` all five are plain Python.
 """
 
 from __future__ import annotations
@@ -47,6 +47,21 @@ def _store_word(typing_context: Any, out: Any, start: Any, word: Any) -> Any:
     return types.void(out, types.int64, types.int64), generate
 
 
+def _prefetch(typing_context: Any, out: Any, start: Any) -> Any:
+    """Fetch the cache line of ``out[start]``, int8, to be written; `start` may lie beyond the end."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.gep(context.make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])
+        of_type = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], of_type)
+        to_write, keep, data = (ir.Constant(number, value) for value in (1, 3, 1))
+        builder.call(fetch, [builder.bitcast(place, byte), to_write, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64), generate
+
+
 def _popcount(typing_context: Any, bits: Any) -> Any:
     """Return the number of set bits of an int64."""
 
@@ -75,6 +90,10 @@ def _store_word_in_python(out: NDArray[np.int8], start: int, word: int) -> None:
         out[start + byte] = int(word) >> 8 * byte & 0x7F
 
 
+def _prefetch_in_python(out: NDArray[np.int8], start: int) -> None:
+    pass
+
+
 def _popcount_in_python(bits: int) -> Any:
     return np.int64(bin(int(bits)).count("1"))
 
@@ -86,5 +105,6 @@ def _lowest_bit_in_python(bits: int) -> Any:
 _PLAIN = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
 store_bits: Any = _store_bits_in_python if _PLAIN else intrinsic(_store_bits)
 store_word: Any = _store_word_in_python if _PLAIN else intrinsic(_store_word)
+prefetch: Any = _prefetch_in_python if _PLAIN else intrinsic(_prefetch)
 popcount: Any = _popcount_in_python if _PLAIN else intrinsic(_popcount)
 lowest_bit: Any = _lowest_bit_in_python if _PLAIN else intrinsic(_lowest_bit)

@@ -47,7 +47,7 @@ def inlined_kernel(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, *, inlined: bool) -> _Function:
-    options = {"nogil": True, "error_model": "numpy", "forceinline": inlined}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": inlined}
     folder = cache_folder(function.__module__.partition(".")[0])
     if folder is None:
         return cast(_Function, numba.njit(**options)(function))

@@ -249,11 +249,14 @@ def ends_mask(state: State, mask: NDArray[np.int8], start: int) -> None:
 @kernel
 def ends_is_legal(state: State, action: int) -> Any:
     """Tell whether the seat to move may take this `ends` id, which may be any int."""
-    if action < 0 or action >= NUM_ENDS_ACTIONS:
+    if action < 0 or action >= NUM_ENDS_ACTIONS or not may_act(state):
         return False
-    first, second, third = legal_ends(state)
-    word = first if action < WIDTH else second if action < 2 * WIDTH else third
-    return word >> action % WIDTH & 1 == 1
+    if action >= ENDS_DRAW:
+        return must_draw(state) if action == ENDS_DRAW else must_pass(state)
+    holds = np.int64(state.hands[state.turn]) >> ENDS_TILE[action] & 1
+    if action < NUM_TILES or state.num_placed == 0:
+        return holds == 1 and action < NUM_TILES and state.num_placed == 0
+    return holds & np.int64(state.open_values[ENDS_KIND[action]]) >> ENDS_VALUE[action] == 1
 
 
 @kernel

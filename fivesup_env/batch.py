@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fivesup_env._bits import prefetch
 from fivesup_env._jit import kernel
 from fivesup_env.actions import (
     NUM_ENDS_ACTIONS,
@@ -18,11 +19,15 @@ from fivesup_env.actions import (
     ports_mask,
     ports_step,
 )
-from fivesup_env.episode import PLAYING, pay, play_on, seed_of_match
+from fivesup_env.episode import PLAYING, WIN, pay, play_on, seed_of_match
 from fivesup_env.observation import OBS_SIZE, write_decision, write_observation
 from fivesup_env.rules.play import start_match
-from fivesup_env.rules.state import MAX_SIDES, States
+from fivesup_env.rules.state import MAX_SIDES, WON, States
 from fivesup_env.rules.view import hide
+
+#: Writing an observation waits for memory once all of them exceed the caches: its lines are fetched so many rows ahead.
+AHEAD: Final = 2
+CACHE_LINE: Final = 64  # bytes
 
 
 @kernel
@@ -42,11 +47,14 @@ def enter_rows(
     skip_forced: bool,
     max_rounds: int,
     status: NDArray[np.int8],
-) -> None:
-    """Go to the first decision from where these rows stand."""
+) -> Any:
+    """Go to the first decision from where these rows stand; tell whether all of them have one."""
+    all_play = True
     for index in range(len(rows)):
         row = rows[index]
         status[row] = play_on(states[row], match_episode, skip_forced, max_rounds)
+        all_play = all_play and status[row] == PLAYING
+    return all_play
 
 
 @kernel
@@ -78,11 +86,17 @@ def step_rows(
     rewards: NDArray[np.float32],
     status: NDArray[np.int8],
 ) -> None:
-    """Take the actions, pay them, and write observation, mask and seat to move of the rows that go on."""
+    """Take the actions, pay them, and write observation, mask and seat to move of the rows that go on.
+
+    Long on purpose: numba counts references where an array is handed to another function, which takes some 5 ns each.
+    """
     before = np.empty(MAX_SIDES, np.int64)
     flat_observations, flat_masks = observations.reshape(-1), masks.reshape(-1)
+    num_players = rewards.shape[1]
     for index in range(len(rows)):
         row = rows[index]
+        for line in range(0, OBS_SIZE, CACHE_LINE):
+            prefetch(flat_observations, (row + AHEAD) * OBS_SIZE + line)
         state = states[row]
         seat = np.int64(state.turn)
         for side in range(MAX_SIDES):
@@ -91,31 +105,21 @@ def step_rows(
             ports_step(state, actions[index])
         else:
             ends_step(state, actions[index])
-        status[row] = play_on(state, match_episode, skip_forced, max_rounds)
-        for other in range(rewards.shape[1]):
+        goes_on = play_on(state, match_episode, skip_forced, max_rounds)
+        status[row] = goes_on
+        for other in range(num_players):
             rewards[row, other] = 0
-        pay(state, before, reward, rewards, row)
+        if reward != WIN or state.result == WON:
+            pay(state, before, reward, rewards, row)
         actor_rewards[row] = rewards[row, seat]
-        if look and status[row] == PLAYING:
-            _look_row(state, row, ports, flat_observations, flat_masks, to_play)
-
-
-@kernel
-def _look_row(
-    state: Any,
-    row: int,
-    ports: bool,
-    observations: NDArray[np.int8],
-    masks: NDArray[np.int8],
-    to_play: NDArray[np.int64],
-) -> None:
-    seat = np.int64(state.turn)
-    to_play[row] = seat
-    if ports:
-        write_observation(state, seat, observations, row * OBS_SIZE)
-        ports_mask(state, masks, row * NUM_PORTS_ACTIONS)
-    else:
-        write_decision(state, observations, row * OBS_SIZE, masks, row * NUM_ENDS_ACTIONS)
+        if not look or goes_on != PLAYING:
+            continue
+        to_play[row] = state.turn
+        if ports:
+            write_observation(state, np.int64(state.turn), flat_observations, row * OBS_SIZE)
+            ports_mask(state, flat_masks, row * NUM_PORTS_ACTIONS)
+        else:
+            write_decision(state, flat_observations, row * OBS_SIZE, flat_masks, row * NUM_ENDS_ACTIONS)
 
 
 @kernel
@@ -130,7 +134,14 @@ def look_rows(
     """Write observation, mask and seat to move of these rows, whose rounds go on."""
     flat_observations, flat_masks = observations.reshape(-1), masks.reshape(-1)
     for index in range(len(rows)):
-        _look_row(states[rows[index]], rows[index], ports, flat_observations, flat_masks, to_play)
+        row = rows[index]
+        state = states[row]
+        to_play[row] = state.turn
+        if ports:
+            write_observation(state, np.int64(state.turn), flat_observations, row * OBS_SIZE)
+            ports_mask(state, flat_masks, row * NUM_PORTS_ACTIONS)
+        else:
+            write_decision(state, flat_observations, row * OBS_SIZE, flat_masks, row * NUM_ENDS_ACTIONS)
 
 
 @kernel
@@ -140,6 +151,23 @@ def look_at_ends(states: States, rows: NDArray[np.int64], observations: NDArray[
     for index in range(len(rows)):
         for seat in range(num_players):
             write_observation(states[rows[index]], seat, flat, (index * num_players + seat) * OBS_SIZE)
+
+
+@kernel
+def write_outcomes(
+    states: States,
+    rows: NDArray[np.int64],
+    winners: NDArray[np.int64],
+    scores: NDArray[np.int64],
+    rounds: NDArray[np.int64],
+) -> None:
+    """Write how the matches of these rows ended: winning side [K], -1 for none, scores [K, sides], rounds [K]."""
+    for index in range(len(rows)):
+        state = states[rows[index]]
+        winners[index] = state.result_of if state.result == WON else -1
+        rounds[index] = state.round_number
+        for side in range(scores.shape[1]):
+            scores[index, side] = state.scores[side]
 
 
 @kernel

@@ -76,21 +76,29 @@ def pay(state: State, before: NDArray[Any], reward: int, out: NDArray[Any], row:
         out: added to, [rows, seats].
         row: which row of `out`.
     """
-    num_players = np.int64(state.num_players)
-    sides = np.int64(2) if num_players == 4 else num_players
     if reward == WIN:
         if state.result == WON:
-            for seat in range(num_players):
-                won = side_of(num_players, seat) == state.result_of
-                out[row, seat] += 1.0 if won else -1.0 / (sides - 1)
+            _pay_win(state, out, row)
     elif reward != CHANCES:
-        total = np.int64(0)
-        for side in range(sides):
-            total += np.int64(state.scores[side]) - np.int64(before[side])
-        for seat in range(num_players):
-            side = side_of(num_players, seat)
-            change = np.int64(state.scores[side]) - np.int64(before[side])
-            if reward == POINTS:
-                out[row, seat] += change
-            else:
-                out[row, seat] += change - (total - change) / (sides - 1)
+        _pay_points(state, before, reward == MARGIN, out, row)
+
+
+@kernel
+def _pay_win(state: State, out: NDArray[Any], row: int) -> None:
+    num_players = np.int64(state.num_players)
+    others = np.int64(1) if num_players == 4 else num_players - 1
+    for seat in range(num_players):
+        out[row, seat] += 1.0 if side_of(num_players, seat) == state.result_of else -1.0 / others
+
+
+@kernel
+def _pay_points(state: State, before: NDArray[Any], margin: bool, out: NDArray[Any], row: int) -> None:
+    num_players = np.int64(state.num_players)
+    sides = np.int64(2) if num_players == 4 else num_players
+    total = np.int64(0)
+    for side in range(sides):
+        total += np.int64(state.scores[side]) - np.int64(before[side])
+    for seat in range(num_players):
+        side = side_of(num_players, seat)
+        change = np.int64(state.scores[side]) - np.int64(before[side])
+        out[row, seat] += change - (total - change) / (sides - 1) if margin else change

@@ -19,6 +19,8 @@ nor of threads changes what happens in a slot.
 
 from __future__ import annotations
 
+import math
+import mmap
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +34,16 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from fivesup_env.actions import NUM_ENDS_ACTIONS, illegal_id
-from fivesup_env.batch import deal_rows, enter_rows, first_illegal, hide_rows, look_at_ends, look_rows, step_rows
+from fivesup_env.batch import (
+    deal_rows,
+    enter_rows,
+    first_illegal,
+    hide_rows,
+    look_at_ends,
+    look_rows,
+    step_rows,
+    write_outcomes,
+)
 from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED
 from fivesup_env.notation import IllegalAction
 from fivesup_env.observation import OBS_SIZE, SCALES, scaled
@@ -41,6 +52,7 @@ from fivesup_env.rules.state import LOWEST_SCORE, MAX_SEED, OUT, STATE, WON, Sta
 from fivesup_env.rules.view import view
 
 _Found = TypeVar("_Found")
+_LARGE = 1 << 20  # bytes from which on `_zeros` asks the system for fresh pages
 
 #: ``sampler(seeds)`` returns where new matches begin: raw scores int[K, sides], and starters int[K], -1 for the lot.
 Sampler: TypeAlias = Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]]
@@ -88,7 +100,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         self._sampler: Sampler | None = None
         self._has_reset = False
         self._all_rows = np.arange(self.num_envs)
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
         self._reward = CHANCES if self.options.pays_chances else REWARD_NUMBERS[self.options.reward]
         self._paid = np.zeros((self.num_envs, self.options.num_sides))
         self._make_buffers(buffers or {})
@@ -192,7 +204,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         self._check(rows, taken)
         actors = self._to_play[rows] if self.options.pays_chances else None
         self._take(rows, taken, look)
-        ended: NDArray[np.int64] = rows[self.status[rows] != PLAYING]
+        ended = np.flatnonzero(self.status) if rows is self._all_rows else rows[self.status[rows] != PLAYING]
         if actors is not None and len(ended):
             self._pay_chances(ended)
             self._actor_rewards[rows] = self.rewards[rows, actors]
@@ -211,12 +223,14 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
 
     def outcomes(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         """Return how the matches ended in these rows: `winner` [K], -1 for none, `scores` [K, sides], `rounds` [K]."""
-        ended = self.states[rows]
-        return {
-            "winner": np.where(ended["result"] == WON, ended["result_of"].astype(np.int64), -1),
-            "scores": ended["scores"][:, : self.options.num_sides].astype(np.int64),
-            "rounds": ended["round_number"].astype(np.int64),
+        count = len(rows)
+        outcomes = {
+            "winner": np.empty(count, np.int64),
+            "scores": np.empty((count, self.options.num_sides), np.int64),
+            "rounds": np.empty(count, np.int64),
         }
+        write_outcomes(self.states, rows, *outcomes.values())
+        return outcomes
 
     def _set_seeds(self, seed: int | Sequence[int] | None) -> None:
         count = self.num_envs
@@ -242,8 +256,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         if self.options.pays_chances:
             at = self.states["round_scores"][rows, : self.options.num_sides]
             self._paid[rows] = self.options.chances(at, self.states["starter"][rows])
-        enter_rows(self.states, rows, *self._limits(), self.status)
-        if (self.status[rows] != PLAYING).any():
+        if not enter_rows(self.states, rows, *self._limits(), self.status):
             raise ValueError("these options leave nobody a decision: a hand of one tile is always out at once")
 
     def _place(self, rows: NDArray[np.int64], scores: Any, starters: Any) -> None:
@@ -310,8 +323,9 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         """Run `work` over parts of the rows, one for each thread; rows do not touch each other."""
         if self._pool is None or len(rows) < 2 * self.threads:
             return [work(rows, actions)]
-        parts = np.array_split(rows, self.threads), np.array_split(actions, self.threads)
-        return list(self._pool.map(work, *parts))
+        first, *others = zip(np.array_split(rows, self.threads), np.array_split(actions, self.threads), strict=True)
+        waiting = [self._pool.submit(work, *part) for part in others]
+        return [work(*first), *(future.result() for future in waiting)]
 
     def look(self, rows: NDArray[np.int64] | None = None) -> None:
         """Write observation, mask and seat to move of these rows, or of all. Building block of `step`."""
@@ -355,7 +369,7 @@ def spread_finals(
     ended[rows] = True
 
     def over_all(values: NDArray[Any]) -> NDArray[Any]:
-        spread = np.zeros((num_envs, *values.shape[1:]), values.dtype)
+        spread = _zeros((num_envs, *values.shape[1:]), values.dtype)
         spread[rows] = values
         return spread
 
@@ -365,6 +379,15 @@ def spread_finals(
         "final_info": {name: over_all(values) for name, values in outcomes.items()},
         "_final_info": ended.copy(),
     }
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros, of which only the pages that are written take memory and time.
+
+    `numpy.zeros` promises as much, but once a large array was freed it hands out that memory again, and clears it.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    return np.zeros(shape, dtype) if size < _LARGE else np.ndarray(shape, dtype, mmap.mmap(-1, size))
 
 
 def _buffer(given: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:

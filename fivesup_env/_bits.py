@@ -95,7 +95,7 @@ def _prefetch_in_python(out: NDArray[np.int8], start: int) -> None:
 
 
 def _popcount_in_python(bits: int) -> Any:
-    return np.int64(bin(int(bits)).count("1"))
+    return np.int64((int(bits) & (1 << 64) - 1).bit_count())
 
 
 def _lowest_bit_in_python(bits: int) -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fivesup_env.episode import TERMINATED, TRUNCATED
 from fivesup_env.opponents import Opponent, opponent_keys, seat_opponents
 from fivesup_env.rules.state import check_int
-from fivesup_env.vector_env import FivesUpVectorEnv, spread_finals
+from fivesup_env.vector_env import FivesUpVectorEnv, of_every_row, spread_finals
 
 
 class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
@@ -91,7 +91,8 @@ class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
 
     def _results(self, infos: dict[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
         self.game.look()
-        return self.game.observed(), infos | {"action_mask": self.game.action_masks(), "seat": self.seats.copy()}
+        told = of_every_row(action_mask=self.game.action_masks(), seat=self.seats.copy())
+        return self.game.observed(), infos | told
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the learners' legal actions, int8[N, 163]."""

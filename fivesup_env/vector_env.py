@@ -354,11 +354,17 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         return self._given(self._out)
 
     def _infos(self) -> dict[str, Any]:
-        return {
-            "to_play": self._given(self._to_play),
-            "action_mask": self._given(self._masks),
-            "rewards": self._given(self.rewards),
-        }
+        return of_every_row(
+            to_play=self._given(self._to_play),
+            action_mask=self._given(self._masks),
+            rewards=self._given(self.rewards),
+        )
+
+
+def of_every_row(**arrays: NDArray[Any]) -> dict[str, Any]:
+    """Return infos that every row has, with the masks `_key` that say so: Gymnasium before 1.3 needs them."""
+    everywhere = np.broadcast_to(np.True_, len(next(iter(arrays.values()))))  # read-only, and takes no memory
+    return arrays | {f"_{name}": everywhere for name in arrays}
 
 
 def spread_finals(

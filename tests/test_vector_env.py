@@ -118,26 +118,15 @@ def test_actions_of_a_wrong_form(actions: Any) -> None:
         env.step(actions)
 
 
-def test_stepping_needs_a_reset() -> None:
-    with pytest.raises(gymnasium.error.ResetNeeded):
-        FivesUpVectorEnv(2).step(np.zeros(2, np.int64))
-
-
-def test_copies_are_the_callers_and_buffers_are_reused() -> None:
-    fresh, reused = FivesUpVectorEnv(4), FivesUpVectorEnv(4, copy=False)
-    first, infos = fresh.reset(seed=2)
-    kept, mask = first.copy(), infos["action_mask"].copy()
-    again, same = reused.reset(seed=2)
-    fresh.step(last_legal(mask))
-    stepped, *_, later = reused.step(last_legal(mask))
-    np.testing.assert_array_equal(first, kept)
-    assert stepped is again and later["action_mask"] is same["action_mask"]
-    assert (again != kept).any()
-    first[:] = 1  # what the caller writes into its copy changes nothing
-    twin = FivesUpVectorEnv(4)
-    twin.reset(seed=2)
-    twin.step(last_legal(mask))
-    np.testing.assert_array_equal(stepped, twin.observed())
+def test_buffers_are_reused() -> None:
+    env, fresh = FivesUpVectorEnv(4, copy=False), FivesUpVectorEnv(4)
+    first, infos = env.reset(seed=2)
+    mask = infos["action_mask"]
+    fresh.reset(seed=2)
+    actions = last_legal(mask)
+    stepped, *_, later = env.step(actions)
+    assert stepped is first and later["action_mask"] is mask
+    np.testing.assert_array_equal(stepped, fresh.step(actions)[0])
 
 
 @pytest.mark.parametrize("obs_dtype", ["int8", "float32"])
@@ -279,15 +268,6 @@ def test_what_gymnasium_makes() -> None:
     assert isinstance(every_seat.unwrapped, FivesUpVectorEnv) and isinstance(learner.unwrapped, LearnerVectorEnv)
     for env in (every_seat, learner):
         assert env.metadata["autoreset_mode"] == gymnasium.vector.AutoresetMode.SAME_STEP
-        observations, infos = env.reset(seed=1)
-        for _ in range(50):
-            assert env.observation_space.contains(observations)
-            actions = last_legal(infos["action_mask"])
-            assert env.action_space.contains(actions)
-            observations, rewards, terminated, truncated, infos = env.step(actions)
-            assert rewards.shape == terminated.shape == truncated.shape == (3,)
-            assert terminated.dtype == truncated.dtype == np.bool_
-        env.close()
     for options in ({"partner": "greedy"}, {"seat": 0}, {"opponent": "greedy", "seat": 2}, {"opponent": "nobody"}):
         with pytest.raises(ValueError, match=r"partner|seat|nobody"):
             gymnasium.make_vec("FivesUp-v0", num_envs=2, **options)

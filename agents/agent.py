@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.baselines import GreedyAgent, RandomAgent
+from fivesup_env._jit import kernel
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import States
 
+_BASELINES: dict[str, Callable[[], Agent]] = {"random": RandomAgent, "greedy": GreedyAgent}
 _DECISIONS = np.uint64(0xDEC1)  # keeps decisions apart from the deals of the same seed
 
 
@@ -36,31 +40,88 @@ class Agent(Protocol):
         ...
 
 
-def make_agent(text: str) -> Agent:
+def make_agent(text: str, *, sample: bool = False) -> Agent:
     """Return the agent that a text names.
 
     Args:
-        text: "random", "greedy", or the path of a checkpoint folder, such as "runs/smoke/checkpoints/last".
+        text: "random"; "greedy"; "pimc:K", a search in K worlds; "clairvoyant:K", the same with every tile seen; the
+            path of a checkpoint folder, such as "runs/smoke/checkpoints/last"; or "package.module:factory", which calls
+            a function of one's own that returns an agent.
+        sample: a network draws its actions rather than take the most probable ones.
 
     Raises:
-        ValueError: the text names no agent, or the checkpoint does not fit this version; says why.
+        ValueError: the text names no agent, or what it names cannot be made; says why.
     """
-    if text == "random":
-        return RandomAgent()
-    if text == "greedy":
-        return GreedyAgent()
+    name, _, number = text.partition(":")
+    if name in ("pimc", "clairvoyant"):
+        from agents.pimc import PimcAgent
+
+        if not number.isascii() or not number.isdigit():
+            raise ValueError(f'agent {text!r}: give the number of worlds, as in "{name}:50"')
+        return PimcAgent(int(number), sees_all=name == "clairvoyant")
+    if text in _BASELINES:
+        return _BASELINES[text]()
     if (Path(text) / "meta.json").is_file():
         from agents.network import NetworkAgent
 
-        return NetworkAgent.load(Path(text))
+        return NetworkAgent.load(Path(text), deterministic=not sample)
+    if is_guest(text):
+        return make_guest(text)
     raise ValueError(
-        f'no agent {text!r}: give "random", "greedy" or the path of a checkpoint folder, as runs/smoke/checkpoints/last'
+        f'no agent {text!r}: give "random", "greedy", "pimc:50", "clairvoyant:1", the path of a checkpoint folder, as '
+        'runs/smoke/checkpoints/last, or "package.module:factory"'
     )
 
 
+def is_guest(text: str) -> bool:
+    """Tell whether a text names an agent of one's own, as "package.module:factory"."""
+    module, colon, factory = text.partition(":")
+    own = module in ("pimc", "clairvoyant")
+    return bool(colon) and not own and factory.isidentifier() and all(p.isidentifier() for p in module.split("."))
+
+
+def make_guest(text: str) -> Agent:
+    """Return what the factory that "package.module:factory" names returns.
+
+    Raises:
+        ValueError: there is no such factory, or what it returns has no `act` and `reset`.
+    """
+    module, _, factory = text.partition(":")
+    try:
+        agent = getattr(importlib.import_module(module), factory)()
+    except (Exception, SystemExit) as error:  # whatever a module of unknown origin does
+        raise ValueError(f"agent {text!r} cannot be made: {type(error).__name__}: {error}") from error
+    if not isinstance(agent, Agent):
+        raise ValueError(f"agent {text!r}: {factory}() returned a {type(agent).__name__} without `act` and `reset`")
+    return agent
+
+
 def decision_key(seed: int, match: int, ply: int) -> np.uint64:
-    """Return the key for the decision at `ply` (actions since the match began) of the `match`-th match under `seed`."""
-    key: np.uint64 = _DECISIONS
-    for number in (seed, match, ply):
-        key = np.uint64(mix(key, np.uint64(number)))
+    """Return the key for a decision: number `ply` of match number `match` under `seed`.
+
+    In the arena, `seed` is the match seed and `match` the rotation of the line-up.
+    """
+    key: np.uint64 = np.uint64(_decision_key(np.uint64(seed), np.uint64(match), np.uint64(ply)))
     return key
+
+
+def decision_keys(
+    seeds: NDArray[np.uint64], matches: NDArray[np.int64], plies: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Return `decision_key` row by row, uint64[N]."""
+    keys = np.empty(len(seeds), np.uint64)
+    _decision_keys(seeds, matches, plies, keys)
+    return keys
+
+
+@kernel
+def _decision_key(seed: np.uint64, match: np.uint64, ply: np.uint64) -> Any:
+    return mix(mix(mix(_DECISIONS, seed), match), ply)
+
+
+@kernel
+def _decision_keys(
+    seeds: NDArray[np.uint64], matches: NDArray[np.int64], plies: NDArray[np.int64], keys: NDArray[np.uint64]
+) -> None:
+    for row in range(len(seeds)):
+        keys[row] = _decision_key(seeds[row], np.uint64(matches[row]), np.uint64(plies[row]))

@@ -1,117 +1,380 @@
-"""Agents against each other: many matches at once, and win rates with intervals."""
+"""Duplicate matches: blocks in which every agent meets the same deals, and what is counted in them.
+
+A pair (a, b) plays each match seed once per rotation of the line-up over the seats: two matches with two seats (a
+first, b first), three with three (one a against two b, in every seat), two with four (a is one partnership, then the
+other). Deals, boneyard order and lots follow from the match seed alone, so the matches of a block differ only in who
+sits where. A block is the unit of all statistics: its matches are not independent, blocks are.
+
+An agent that raises an error, or returns no legal action, loses that match by forfeit. A batch that fails is tried
+again row by row, so that one position costs one match.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent import Agent, decision_key
+from agents.agent import Agent, decision_keys
 from fivesup_env._jit import kernel
-from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step
+from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_mask, ends_step, only_action
 from fivesup_env.batch import hide_rows
-from fivesup_env.episode import play_on
-from fivesup_env.rules.play import start_match
+from fivesup_env.rules.play import start_match, start_next_round
 from fivesup_env.rules.scoring import side_of
-from fivesup_env.rules.state import STATE, WON, States, new_state
+from fivesup_env.rules.state import (
+    MAX_SEED,
+    MAX_SIDES,
+    RUNNING,
+    STATE,
+    WON,
+    State,
+    States,
+    check_int,
+    new_state,
+    num_sides,
+)
 
-_Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
+#: Rounds after which a match stops without a winner (D4); play of any skill needs some twenty.
+MAX_ROUNDS: Final = 1000
+
+# Sources of accepted points.
+PLACEMENTS, GOING_OUT, BLOCKED_HANDS, PARTNER = 0, 1, 2, 3
+NUM_SOURCES: Final = 4
+
+#: What is counted in a match: one record each. Points are raw; `partner` are deductions, counted as positive.
+TALLY: Final[np.dtype[Any]] = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("winner", "i8"),  # side that won, or -1
+                ("forfeit", "i8"),  # seat that lost by forfeit, or -1
+                ("rounds", "i8"),  # rounds that are over, at least in part
+                ("blocked", "i8"),  # rounds that ended blocked
+                ("out", "i8", (MAX_SIDES,)),  # per side: rounds that it ended by going out
+                ("refused", "i8", (MAX_SIDES,)),  # per side: events refused (R22)
+                ("points", "i8", (MAX_SIDES, NUM_SOURCES)),  # per side and source: accepted points
+            ]
+        ),
+    )
+)
+
+#: Margins of a round are counted in bins of 2.5 points, since the mean of two other sides can lie between fives.
+MARGIN_BIN: Final = 2.5
+_MARGIN_BINS: Final = 801  # the middle one is 0
+_MIDDLE: Final = _MARGIN_BINS // 2
+_LONGEST_REASON: Final = 200
 
 
-@dataclass(frozen=True)
-class PairResult:
-    """How `a` fared against `b`."""
+@dataclass
+class Blocks:
+    """Consecutive blocks of a pair, played: M matches, block by block, within a block by rotation.
 
-    a: str
-    b: str
-    num_players: int
-    matches: int
-    wins: int
+    Attributes:
+        num_sides: sides at a table.
+        tallies: TALLY[M].
+        a_sides: int64[M], the side of `a`; with three seats every other side is one of `b`.
+        margins: int64[801], rounds by margin of `a` over the mean of the other sides, in bins of `MARGIN_BIN` points.
+        decisions: int64[C, 2], decisions of `a` and `b` in each of the C calls that played these blocks.
+        seconds: float64[C, 2], time that they took.
+        forfeit_reasons: distinct reasons of `a` and `b`.
+        actions: per match, the decisions taken, in order: with the seed, they are the whole match.
+        lines: per match, its record as a line of text, if records are kept.
+    """
 
-    @property
-    def win_rate(self) -> float:
-        """Share of matches that the side of `a` won."""
-        return self.wins / self.matches
+    num_sides: int
+    tallies: NDArray[Any]
+    a_sides: NDArray[np.int64]
+    margins: NDArray[np.int64]
+    decisions: NDArray[np.int64] = field(default_factory=lambda: np.zeros((1, 2), np.int64))
+    seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 2)))
+    forfeit_reasons: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    actions: list[list[int]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the win rate (E. B. Wilson, JASA 22, 1927): matches are independent deals."""
-        n, p, z = self.matches, self.win_rate, _Z95
-        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return centre - half, centre + half
+    def joined(self, later: Blocks) -> Blocks:
+        """Return these blocks and later ones of the same pair."""
+        mine, theirs = self.forfeit_reasons, later.forfeit_reasons
+        return Blocks(
+            self.num_sides,
+            np.concatenate([self.tallies, later.tallies]),
+            np.concatenate([self.a_sides, later.a_sides]),
+            self.margins + later.margins,
+            np.concatenate([self.decisions, later.decisions]),
+            np.concatenate([self.seconds, later.seconds]),
+            (list(dict.fromkeys(mine[0] + theirs[0])), list(dict.fromkeys(mine[1] + theirs[1]))),
+            self.actions + later.actions,
+            self.lines + later.lines,
+        )
+
+    def forfeits_of_a(self) -> NDArray[np.bool_]:
+        """Return bool[M]: whether `a` lost by forfeit."""
+        seats = self.tallies["forfeit"]
+        by_a: NDArray[np.bool_] = (seats >= 0) & (seats % self.num_sides == self.a_sides)
+        return by_a
 
 
-def play_pair(
-    a: Agent, b: Agent, matches: int, *, names: tuple[str, str], num_players: int = 2, seed: int = 0
-) -> PairResult:
-    """Play `a` against `b`: `a` has one seat (with four seats, one partnership), `b` all others.
+def no_blocks(num_players: int) -> Blocks:
+    """Return what a pair has played before its first block."""
+    tallies: NDArray[Any] = np.zeros(0, TALLY)
+    none = np.zeros(0, np.int64), np.zeros(_MARGIN_BINS, np.int64), np.zeros((0, 2), np.int64), np.zeros((0, 2))
+    return Blocks(num_sides(num_players), tallies, *none)
 
-    Match i is that of seed `seed + i`, and `a` sits in seat i modulo the number of seats.
+
+def block_size(num_players: int) -> int:
+    """Return the matches of a block: one for each rotation of the line-up."""
+    return 3 if num_players == 3 else 2
+
+
+def even_share(num_players: int) -> float:
+    """Return what `a` wins of its matches if all agents are equal."""
+    return 1 / block_size(num_players)
+
+
+def seats_of_a(num_players: int, rotation: int) -> list[bool]:
+    """Return for every seat whether `a` sits there."""
+    return [side_of(num_players, seat) == rotation for seat in range(num_players)]
+
+
+def play_blocks(
+    a: Agent,
+    b: Agent,
+    num_players: int,
+    *,
+    first: int,
+    count: int,
+    seed: int = 0,
+    max_rounds: int = MAX_ROUNDS,
+) -> Blocks:
+    """Play blocks `first` to ``first + count - 1`` of the pair (a, b).
+
+    Block k is that of match seed ``seed + k``, and depends on nothing else. The agents are not reset.
+
+    Args:
+        a: has one side.
+        b: has the other sides. It may be the same object as `a`.
+        num_players: seats.
+        first: number of the first block.
+        count: how many blocks.
+        seed: match seed of block 0.
+        max_rounds: rounds after which a match stops without a winner.
 
     Raises:
-        ValueError: `matches` is not positive.
+        ValueError: an argument is impossible.
     """
-    if matches < 1:
-        raise ValueError(f"matches must be at least 1, not {matches}")
-    line_ups = [
-        [
-            a if side_of(num_players, seat) == side_of(num_players, match % num_players) else b
-            for seat in range(num_players)
-        ]
-        for match in range(matches)
-    ]
-    a.reset(seed)
-    b.reset(seed)
-    winners = play_matches(line_ups, seed)
-    wins = sum(winner == side_of(num_players, match % num_players) for match, winner in enumerate(winners))
-    return PairResult(*names, num_players, matches, int(wins))
+    check_int("count", count, 1, 2**31)
+    check_int("first", first, 0, 2**62)
+    check_int("seed", seed, 0, MAX_SEED - first - count)
+    check_int("max_rounds", max_rounds, 1, 2**31)
+    size = block_size(num_players)
+    total = count * size
+    states: States = np.repeat(np.array([new_state(num_players)], STATE), total)
+    states["seed"] = np.uint64(seed + first) + np.repeat(np.arange(count, dtype=np.uint64), size)
+    table = _Table(states, np.tile(np.arange(size), count), max_rounds)
+    while len(table.waiting):
+        table.ask(0, a)
+        table.ask(1, b)
+    return table.blocks
 
 
-def play_matches(line_ups: Sequence[Sequence[Agent]], seed: int) -> list[int]:
-    """Play match i, of seed `seed + i`, with the agents of ``line_ups[i]`` in its seats; return the winning sides."""
-    states = np.zeros(len(line_ups), STATE)
-    for match, line_up in enumerate(line_ups):
-        states[match] = new_state(len(line_up), seed=seed + match)
-    _start(states)
-    plies = np.zeros(len(line_ups), np.int64)
-    waiting = np.arange(len(line_ups))
-    while len(waiting):
-        for agent, matches in _by_agent(states, line_ups, waiting):
-            views, masks = states[matches], np.zeros((len(matches), NUM_ENDS_ACTIONS), np.int8)
-            hide_rows(views, masks)
-            keys = np.array([decision_key(seed, int(match), int(plies[match])) for match in matches])
-            _take(states, matches, agent.act(views, masks, keys))
-            plies[matches] += 1
-        waiting = waiting[states["result"][waiting] != WON]
-    return [int(side) for side in states["result_of"]]
+class _Table:
+    """Matches in play between two agents, 0 and 1."""
+
+    def __init__(self, states: States, rotations: NDArray[np.int64], max_rounds: int) -> None:
+        count, num_players = len(states), int(states[0].num_players)
+        self.states, self.rotations, self.max_rounds = states, rotations, max_rounds
+        self.seeds = states["seed"].copy()
+        self.waiting = np.arange(count)
+        self.plies = np.zeros(count, np.int64)
+        self.over = np.zeros(count, np.bool_)
+        owners = np.array([seats_of_a(num_players, rotation) for rotation in range(block_size(num_players))])
+        self.owners = np.where(owners[rotations], 0, 1)  # [M, P]: the agent in each seat
+        tallies: NDArray[Any] = np.zeros(count, TALLY)
+        self.blocks = Blocks(num_sides(num_players), tallies, rotations, np.zeros(_MARGIN_BINS, np.int64))
+        self.blocks.actions = [[] for _ in range(count)]
+        _begin(states, tallies)
+
+    def ask(self, number: int, agent: Agent) -> None:
+        """Let an agent decide wherever it is to move, and go on to the next decisions."""
+        rows = self.waiting[self.owners[self.waiting, self.states["turn"][self.waiting]] == number]
+        if not len(rows):
+            return
+        seen, masks = self._shown(agent, rows)
+        keys = decision_keys(self.seeds[rows], self.rotations[rows], self.plies[rows])
+        begin = time.perf_counter()
+        actions, errors = decide(agent, seen, masks, keys)
+        self.blocks.seconds[0, number] += time.perf_counter() - begin
+        self.blocks.decisions[0, number] += len(rows)
+        for index, error in errors.items():
+            self._forfeit(int(rows[index]), number, error)
+        taken = rows[actions >= 0]
+        for row, action in zip(taken.tolist(), actions[actions >= 0].tolist(), strict=True):
+            self.blocks.actions[row].append(action)
+        tallies, margins = self.blocks.tallies, self.blocks.margins
+        _advance(
+            self.states, taken, actions[actions >= 0], self.rotations, self.max_rounds, tallies, margins, self.over
+        )
+        self.plies[rows] += 1
+        self.waiting = self.waiting[~self.over[self.waiting]]
+
+    def _shown(self, agent: Agent, rows: NDArray[np.int64]) -> tuple[States, NDArray[np.int8]]:
+        """Return what the agent sees in these rows: views of the seats to move, or with `sees_all` the states."""
+        seen: States = self.states[rows]
+        masks = np.zeros((len(rows), NUM_ENDS_ACTIONS), np.int8)
+        if getattr(agent, "sees_all", False):
+            _write_masks(seen, masks)
+        else:
+            hide_rows(seen, masks)
+        return seen, masks
+
+    def _forfeit(self, row: int, number: int, reason: str) -> None:
+        self.blocks.tallies[row].forfeit = self.states[row].turn
+        self.over[row] = True
+        if reason not in self.blocks.forfeit_reasons[number]:
+            self.blocks.forfeit_reasons[number].append(reason)
 
 
-def _by_agent(
-    states: States, line_ups: Sequence[Sequence[Agent]], waiting: NDArray[np.int64]
-) -> list[tuple[Agent, NDArray[np.int64]]]:
-    """Return, for each agent that is to move somewhere, the matches where it is."""
-    groups: dict[int, tuple[Agent, list[int]]] = {}
-    for match, turn in zip(waiting, states["turn"][waiting], strict=True):
-        agent = line_ups[match][turn]
-        groups.setdefault(id(agent), (agent, []))[1].append(match)
-    return [(agent, np.array(matches)) for agent, matches in groups.values()]
+def scores_of_a(blocks: Blocks, num_players: int) -> NDArray[np.float64]:
+    """Return the score of `a` in every match, float64[M]: 1 for a win, 0 for a loss, its even share if nobody won.
+
+    Whoever forfeits loses, and the other agent wins.
+    """
+    tallies, a_sides = blocks.tallies, blocks.a_sides
+    won = (tallies["winner"] == a_sides).astype(np.float64)
+    scores = np.where(tallies["winner"] < 0, even_share(num_players), won)
+    scores[tallies["forfeit"] >= 0] = 1.0
+    scores[blocks.forfeits_of_a()] = 0.0
+    return scores
+
+
+def decide(
+    agent: Agent, seen: States, masks: NDArray[np.int8], keys: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Ask an agent that may fail.
+
+    Returns:
+        Actions int64[N], -1 where there is none, and why there is none, by row.
+    """
+    try:
+        return _checked(agent.act(seen.copy(), masks.copy(), keys.copy()), masks), {}
+    except (Exception, SystemExit) as error:  # whatever an agent of unknown origin does
+        if len(seen) == 1:
+            return np.array([-1]), {0: _reason(error)}
+    actions, errors = np.empty(len(seen), np.int64), {}
+    for row in range(len(seen)):
+        one = slice(row, row + 1)
+        actions[one], error_of_row = decide(agent, seen[one], masks[one], keys[one])
+        if error_of_row:
+            errors[row] = error_of_row[0]
+    return actions, errors
+
+
+def _reason(error: BaseException) -> str:
+    """Return what is said of an error; its text may fail, too."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "it has no text"
+    return f"{type(error).__name__}: {text}"[:_LONGEST_REASON]
+
+
+def _checked(actions: Any, masks: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return what `act` returned if it is a legal id for every row."""
+    taken = np.asarray(actions)
+    if taken.shape != (len(masks),) or not np.issubdtype(taken.dtype, np.integer):
+        raise ValueError(f"act must return {len(masks)} integers, not {taken.dtype}{list(taken.shape)}")
+    inside = (taken >= 0) & (taken < masks.shape[1])
+    wrong = np.flatnonzero(~inside | (masks[np.arange(len(masks)), np.where(inside, taken, 0)] == 0))
+    if len(wrong):
+        raise ValueError(f"action {taken[wrong[0]]} is not legal")
+    return taken.astype(np.int64)
 
 
 @kernel
-def _start(states: States) -> None:
-    """Deal every match and go to its first decision."""
+def _write_masks(states: States, masks: NDArray[np.int8]) -> None:
+    flat = masks.reshape(-1)
+    for row in range(len(states)):
+        ends_mask(states[row], flat, row * NUM_ENDS_ACTIONS)
+
+
+@kernel
+def _begin(states: States, tallies: NDArray[Any]) -> None:
+    """Deal every match. Whoever opens a round has a choice."""
     for row in range(len(states)):
         start_match(states[row])
-        play_on(states[row], True, True, 0)
+        tallies[row].winner = tallies[row].forfeit = -1
 
 
 @kernel
-def _take(states: States, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
-    """Take an action in each of these rows and go to the next decision."""
+def _advance(
+    states: States,
+    rows: NDArray[np.int64],
+    actions: NDArray[np.int64],
+    a_sides: NDArray[np.int64],
+    max_rounds: int,
+    tallies: NDArray[Any],
+    margins: NDArray[np.int64],
+    over: NDArray[np.bool_],
+) -> None:
+    """Take an action in each of these rows, count what it does, and go on to the next decision."""
     for index in range(len(rows)):
-        ends_step(states[rows[index]], actions[index])
-        play_on(states[rows[index]], True, True, 0)
+        row, action = rows[index], actions[index]
+        state = states[row]
+        while action >= 0 and not over[row]:
+            ends_step(state, action)
+            _count_events(state, tallies[row])
+            if state.result != RUNNING:
+                _count_round(state, tallies[row])
+                margins[_margin_bin(state, a_sides[row])] += 1
+                over[row] = state.result == WON or state.round_number >= max_rounds
+                if not over[row]:
+                    start_next_round(state)
+            action = only_action(state)
+
+
+@kernel
+def _count_events(state: State, tally: Any) -> None:
+    for index in range(np.int64(state.num_events)):
+        event = state.events[index]
+        side = np.int64(event[0])
+        if np.int64(state.accepted) >> index & 1 == 0:
+            tally.refused[side] += 1
+            continue
+        tally.points[side, PLACEMENTS] += event[1]
+        tally.points[side, GOING_OUT if _went_out(state) else BLOCKED_HANDS] += event[2]
+        tally.points[side, PARTNER] += event[3]
+
+
+@kernel
+def _went_out(state: State) -> Any:
+    """Tell whether the seat whose turn it is has placed its last tile."""
+    return state.hand_sizes[state.turn] == 0
+
+
+@kernel
+def _count_round(state: State, tally: Any) -> None:
+    tally.rounds += 1
+    if _went_out(state):
+        tally.out[side_of(np.int64(state.num_players), np.int64(state.turn))] += 1
+    elif state.shown:
+        tally.blocked += 1
+    if state.result == WON:
+        tally.winner = state.result_of
+
+
+@kernel
+def _margin_bin(state: State, side: int) -> Any:
+    """Return the bin of what `side` gained in this round over the mean of the other sides."""
+    sides = np.int64(3) if state.num_players == 3 else np.int64(2)
+    own = others = np.int64(0)
+    for other in range(sides):
+        gain = np.int64(state.scores[other]) - np.int64(state.round_scores[other])
+        if other == side:
+            own = gain
+        else:
+            others += gain
+    halves = (2 * own - 2 * others // (sides - 1)) // 5
+    return min(max(_MIDDLE + halves, 0), _MARGIN_BINS - 1)

@@ -55,7 +55,7 @@ class NetworkAgent:
         policy.set_training_mode(False)
 
     @classmethod
-    def load(cls, folder: Path) -> NetworkAgent:
+    def load(cls, folder: Path, deterministic: bool = True) -> NetworkAgent:
         """Return the agent of a checkpoint folder.
 
         Raises:
@@ -78,7 +78,7 @@ class NetworkAgent:
             policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True))
         except Exception as error:  # whatever torch finds wrong with a file of unknown origin
             raise ValueError(f"{folder}/policy.pt does not hold the weights of such a network: {error}") from None
-        return cls(policy)
+        return cls(policy, deterministic)
 
     def reset(self, seed: int) -> None:
         """Do nothing: all randomness comes with the keys."""

@@ -19,7 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecMonitor
 
-from agents.arena import play_pair
+from agents.arena import block_size, play_blocks, scores_of_a
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.config import Config, as_yaml
 from agents.network import NetworkAgent, make_policy, save_checkpoint
@@ -119,15 +119,10 @@ class _SelfPlay(BaseCallback):
     def _evaluate(self) -> None:
         learner = NetworkAgent(self.model.policy)  # type: ignore[arg-type]
         for name, opponent in (("random", RandomAgent()), ("greedy", GreedyAgent())):
-            result = play_pair(
-                learner,
-                opponent,
-                self.config.eval_matches,
-                names=("learner", name),
-                num_players=self.config.num_players,
-                seed=_EVAL_SEED,
-            )
-            self.logger.record(f"arena/win_rate_{name}", result.win_rate)
+            num_players = self.config.num_players
+            count = -(-self.config.eval_matches // block_size(num_players))
+            blocks = play_blocks(learner, opponent, num_players, first=0, count=count, seed=_EVAL_SEED)
+            self.logger.record(f"arena/win_rate_{name}", float(scores_of_a(blocks, num_players).mean()))
 
     def save(self) -> None:
         """Write the last checkpoint."""

@@ -282,6 +282,17 @@ def first_id(first: int, second: int, third: int) -> Any:
 
 
 @kernel
+def without_id(first: int, second: int, third: int, action: int) -> Any:
+    """Return a set of ids without this one, which it may hold."""
+    bit = ~(np.int64(1) << action % WIDTH)
+    if action < WIDTH:
+        return first & bit, second, third
+    if action < 2 * WIDTH:
+        return first, second & bit, third
+    return first, second, third & bit
+
+
+@kernel
 def ports_step(state: State, action: int) -> None:
     """`step` by a legal `ports` id."""
     tile, port = np.int64(action), np.int64(OPENING)

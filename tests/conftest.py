@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 DATA = Path(__file__).parent / "data"
 TILES = [f"{low}|{high}" for low in range(7) for high in range(low, 7)]
 
 # The same examples in every run and everywhere. No deadline, for the first call of a kernel compiles it.
-settings.register_profile("fivesup", derandomize=True, deadline=None, database=None)
+settings.register_profile(
+    "fivesup", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fivesup")
 
 # Engine and reference offer the same names but share no base class.

@@ -1,10 +1,9 @@
-"""Agents that need no training library, the keys they decide by, and the arena."""
+"""Agents, and the keys they decide by."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from agents import Agent, decision_key, make_agent
-from agents.arena import PairResult, play_matches, play_pair
 from agents.baselines import GreedyAgent, RandomAgent
 from fivesup_env import Match
 from fivesup_env.actions import action_mask, action_move
@@ -269,116 +267,6 @@ def test_agents_by_name(text: str) -> None:
 def test_texts_that_name_no_agent(text: str) -> None:
     with pytest.raises(ValueError, match="no agent"):
         make_agent(text)
-
-
-# The arena
-
-
-class Witness:
-    """Plays the lowest legal id; keeps who it was, and which keys it got."""
-
-    def __init__(self) -> None:
-        self.seats: set[int] = set()
-        self.keys: list[int] = []
-        self.resets: list[int] = []
-
-    def reset(self, seed: int) -> None:
-        self.resets.append(seed)
-
-    def act(self, views: States, masks: NDArray[np.int8], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        assert (views["observer"] == views["turn"]).all()
-        assert (masks.sum(axis=1) > 1).all()  # forced steps are not asked for
-        assert not views["seed"].any()
-        self.seats |= set(views["observer"].tolist())
-        self.keys += keys.tolist()
-        return np.array([np.flatnonzero(mask)[0] for mask in masks])
-
-
-@pytest.mark.parametrize(
-    ("wins", "low", "high"),
-    # With z = 1.96: 0/10 and 10/10 leave z^2 / (10 + z^2) = 3.8415 / 13.8415 on one side; 5/10 is even about a half.
-    [(0, 0.0, 0.27753), (5, 0.23659, 0.76341), (10, 0.72247, 1.0), (1, 0.01788, 0.40415)],
-)
-def test_wilsons_interval(wins: int, low: float, high: float) -> None:
-    result = PairResult("a", "b", 2, 10, wins)
-    assert result.win_rate == wins / 10
-    assert result.interval == pytest.approx((low, high), abs=2e-5)
-    assert result.interval[0] + 1e-12 >= 0
-    assert result.interval[1] <= 1 + 1e-12
-
-
-@pytest.mark.parametrize("seats", SEATS)
-def test_the_same_seed_is_the_same_result(seats: int) -> None:
-    def result(seed: int, matches: int = 60) -> PairResult:
-        return play_pair(
-            GreedyAgent(), RandomAgent(), matches, names=("greedy", "random"), num_players=seats, seed=seed
-        )
-
-    first = result(3)
-    assert result(3) == first
-    assert dataclasses.astuple(first)[:4] == ("greedy", "random", seats, 60)
-    assert first.wins > 30
-    assert len({result(seed).wins for seed in range(100, 106)}) > 1
-
-
-@pytest.mark.parametrize("seats", SEATS)
-def test_seats_rotate_and_partners_play_together(seats: int) -> None:
-    def side(seat: int) -> int:
-        return seat % 2 if seats == 4 else seat
-
-    for count in range(1, seats + 1):
-        a, b = Witness(), Witness()
-        play_pair(a, b, count, names=("a", "b"), num_players=seats, seed=5)
-        pairs = [(side(seat) == side(match), seat) for match in range(count) for seat in range(seats)]
-        assert a.seats == {seat for together, seat in pairs if together}
-        assert b.seats == {seat for together, seat in pairs if not together}
-        assert a.resets == b.resets == [5]
-
-
-@pytest.mark.parametrize("seats", SEATS)
-def test_a_win_is_one_of_the_first_agents_side(seats: int) -> None:
-    a, b = Witness(), Witness()
-    result = play_pair(a, b, 12, names=("a", "b"), num_players=seats, seed=8)
-    winners = play_matches([[a] * seats] * 12, 8)  # both play alike, so it does not matter who sits where
-    sides = 3 if seats == 3 else 2
-    assert result.wins == sum(winner == match % seats % sides for match, winner in enumerate(winners))
-    assert 0 < result.wins < 12
-
-
-def test_every_decision_in_the_arena_has_a_key_of_its_own() -> None:
-    a, b = Witness(), Witness()
-    play_pair(a, b, 6, names=("a", "b"), num_players=3, seed=2)
-    keys = a.keys + b.keys
-    assert len(keys) > 200
-    assert len(set(keys)) == len(keys)
-
-
-@pytest.mark.parametrize(("seats", "share"), [(2, 1 / 2), (3, 1 / 3), (4, 1 / 2)])
-@pytest.mark.parametrize("agent", [RandomAgent(), GreedyAgent()])
-def test_an_agent_against_itself_wins_its_share(agent: Agent, seats: int, share: float) -> None:
-    result = play_pair(agent, agent, 600, names=("a", "a"), num_players=seats, seed=1)
-    assert abs(result.wins - 600 * share) < 4 * (600 * share * (1 - share)) ** 0.5
-
-
-@pytest.mark.parametrize("seats", SEATS)
-def test_the_arena_plays_the_matches_of_their_seeds(seats: int) -> None:
-    agent = Witness()
-
-    def slow(seed: int) -> int | None:
-        env = raw_env(seats, skip_forced=True)
-        env.reset(seed=seed)
-        while not any(env.terminations.values()):
-            env.step(legal(env)[0])
-        return Match.from_bytes(env.state().tobytes()).winner
-
-    line_ups: Sequence[Sequence[Agent]] = [[agent] * seats] * 5
-    assert play_matches(line_ups, 40) == [slow(40 + match) for match in range(5)]
-
-
-@pytest.mark.parametrize("matches", [0, -1])
-def test_no_matches_are_no_result(matches: int) -> None:
-    with pytest.raises(ValueError, match="matches"):
-        play_pair(RandomAgent(), RandomAgent(), matches, names=("a", "b"))
 
 
 def test_observations_have_the_size_that_networks_are_made_for() -> None:

@@ -1,0 +1,216 @@
+"""Who plays the chunks of a run: this process, or several workers, each at the end of a pipe of its own.
+
+A worker that dies, also by ``kill -9``, costs the chunk that it played, and another one plays that again. A pool of the
+standard library cannot be used: it shares one pipe between its workers, and one that dies while writing to it leaves
+the others' results unread for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections import deque
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agents.agent import Agent, is_guest, make_agent
+from agents.arena import Blocks, play_blocks
+from agents.guests import GuestAgent, GuestError, end_with_parent
+from agents.match_lines import record_lines
+
+if TYPE_CHECKING:
+    from agents.tournament import Plan
+
+_CONTEXT: Final = get_context("spawn")
+_MOST_DEATHS: Final = 3  # of workers, at one chunk
+
+
+class Chunk(NamedTuple):
+    """Some blocks of a pair."""
+
+    pair: int
+    first: int
+    num_blocks: int
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    chunk: Chunk | None = None
+
+
+class Crew:
+    """Plays chunks; a context manager, which ends its processes.
+
+    Args:
+        plan: what is played.
+        workers: processes; with one, this process plays.
+
+    Raises:
+        ValueError: an agent cannot be made, or does not work; says which and why.
+    """
+
+    def __init__(self, plan: Plan, workers: int) -> None:
+        self.capacity = 1 if workers == 1 else 2 * workers  # chunks that may be asked for ahead
+        self._plan, self._count = plan, workers
+        self._agents = make_agents(plan)  # here in any case, so that what fails is an error of the caller's
+        self._waiting: deque[Chunk] = deque()
+        self._done: dict[Chunk, Blocks] = {}
+        self._deaths: dict[Chunk, int] = {}
+        self._workers: list[_Worker] = []
+        if workers > 1:
+            close_agents(self._agents)
+            self._workers = [self._hire() for _ in range(workers)]
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End. What is still under way is no longer wanted: after an interruption, or when a test has decided."""
+        close_agents(self._agents)
+        for worker in self._workers:
+            _dismiss(worker)
+
+    def ask(self, chunk: Chunk) -> None:
+        """Have a chunk played; `result` waits for it."""
+        self._waiting.append(chunk)
+
+    def forget(self) -> None:
+        """Drop chunks that nobody has begun."""
+        self._waiting.clear()
+
+    def result(self, chunk: Chunk) -> Blocks:
+        """Return what a chunk that was asked for gave.
+
+        Raises:
+            RuntimeError: a worker failed, or several died at it; says how.
+        """
+        if not self._workers:
+            self._waiting.remove(chunk)
+            return play_chunk(self._plan, self._agents, chunk)
+        while chunk not in self._done:
+            self._hand_out()
+            for pipe in wait([worker.pipe for worker in self._workers if worker.chunk]):
+                self._hear(next(worker for worker in self._workers if worker.pipe is pipe))
+        return self._done.pop(chunk)
+
+    def _hand_out(self) -> None:
+        for worker in self._workers:
+            if worker.chunk is None and self._waiting:
+                worker.chunk = self._waiting.popleft()
+                try:
+                    worker.pipe.send(worker.chunk)
+                except OSError:
+                    self._replace(worker)
+
+    def _hear(self, worker: _Worker) -> None:
+        """Take what a worker has to say: the blocks of its chunk, or what went wrong."""
+        assert worker.chunk is not None
+        try:
+            answer = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._replace(worker)
+            return
+        if isinstance(answer, str):
+            raise RuntimeError(f"a worker failed:\n{answer}")
+        self._done[worker.chunk] = answer
+        worker.chunk = None
+
+    def _replace(self, worker: _Worker) -> None:
+        """Put another worker in the place of one that died, and its chunk back."""
+        chunk = worker.chunk
+        assert chunk is not None
+        self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
+        if deaths == _MOST_DEATHS:
+            raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
+        _dismiss(worker)
+        self._workers[self._workers.index(worker)] = self._hire()
+        self._waiting.appendleft(chunk)
+
+    def _hire(self) -> _Worker:
+        mine, theirs = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(target=_work, args=(self._plan, theirs))
+        process.start()
+        theirs.close()
+        return _Worker(process, mine)
+
+
+def _dismiss(worker: _Worker) -> None:
+    worker.pipe.close()
+    worker.process.kill()
+    worker.process.join()
+
+
+def _work(plan: Plan, pipe: Connection) -> None:
+    """Play chunks as they come, until the pipe is closed."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # the processes share the cores; more threads would wait for each other
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    end_with_parent()
+    agents = None
+    while True:
+        try:
+            chunk = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            agents = agents or make_agents(plan)
+            answer: Blocks | str = play_chunk(plan, agents, chunk)
+        except Exception:
+            answer = traceback.format_exc()
+        pipe.send(answer)
+
+
+def play_chunk(plan: Plan, agents: list[Agent], chunk: Chunk) -> Blocks:
+    """Play a chunk in this process."""
+    a, b = plan.pairs[chunk.pair]
+    blocks = play_blocks(
+        agents[a], agents[b], plan.num_players, first=chunk.first, count=chunk.num_blocks, seed=plan.seed
+    )
+    if plan.keep_matches:
+        blocks.lines = record_lines(blocks, plan.num_players, plan.seed + chunk.first)
+    blocks.actions.clear()
+    return blocks
+
+
+def make_agents(plan: Plan) -> list[Agent]:
+    """Return the agents of a plan, reset, those of people's own in processes of their own.
+
+    Raises:
+        ValueError: one cannot be made, or does not work; says which and why.
+    """
+    agents: list[Agent] = []
+    try:
+        for text in plan.agents:
+            agent = GuestAgent(text, plan.move_timeout) if is_guest(text) else make_agent(text, sample=plan.sample)
+            agents.append(agent)
+            _warm_up(text, agent, plan)
+            agent.reset(plan.seed)
+    except GuestError as error:
+        close_agents(agents)
+        raise ValueError(f"agent {text!r} cannot be reset: {error}") from None
+    except BaseException:
+        close_agents(agents)
+        raise
+    return agents
+
+
+def _warm_up(text: str, agent: Agent, plan: Plan) -> None:
+    """Let an agent play a round, off the clock: that compiles and loads what it needs."""
+    blocks = play_blocks(agent, agent, plan.num_players, first=0, count=1, max_rounds=1)
+    reasons = blocks.forfeit_reasons[0] + blocks.forfeit_reasons[1]
+    if reasons and not is_guest(text):
+        raise ValueError(f"agent {text!r} does not work: {reasons[0]}")
+
+
+def close_agents(agents: list[Agent]) -> None:
+    """End the processes of people's own agents."""
+    for agent in agents:
+        if isinstance(agent, GuestAgent):
+            agent.close()

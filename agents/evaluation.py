@@ -1,0 +1,185 @@
+"""The command line of the arena: ``python evaluate.py`` and ``fivesup evaluate``."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from agents.tournament import Plan, Played
+
+DESCRIPTION: Final = """\
+Play agents against each other in duplicate: every match seed once per rotation of the seats, so that all meet the same
+deals. Prints win rates with 95 % intervals, a table, and ratings."""
+
+EPILOG: Final = """\
+agents: random, greedy, pimc:K (search in K worlds), clairvoyant:K (sees all tiles, not rated), the folder of a
+checkpoint, or package.module:factory, a function of yours that returns an agent.
+With three seats one agent plays two copies of the other, so both line-ups are played.
+
+examples:
+  evaluate.py greedy random --matches 1000 --seed 1
+  evaluate.py runs/smoke/checkpoints/last greedy pimc:50 --players 2 --workers 2 --out runs/arena
+  evaluate.py my.agent:make pimc:50 --until-decided --matches 20000"""
+
+_MOST_SEED: Final = 2**63
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add texts and arguments to a parser for this command."""
+    parser.description, parser.epilog = DESCRIPTION, EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("agents", nargs="+", metavar="AGENT", help="at least two; see below")
+    parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4), help="seats (default 2)")
+    parser.add_argument(
+        "--matches", type=int, default=1000, help="of each pair, rounded up to whole blocks (default 1000)"
+    )
+    parser.add_argument("--gauntlet", action="store_true", help="only the first agent against each of the others")
+    parser.add_argument(
+        "--until-decided", action="store_true", help="stop a pair when a sequential test tells; --matches is the most"
+    )
+    parser.add_argument(
+        "--elo",
+        type=float,
+        nargs=2,
+        default=(0.0, 20.0),
+        metavar=("LOW", "HIGH"),
+        help="what the test tells apart, in Elo over the even share (default 0 20)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="match seed of the first block (default 0)")
+    parser.add_argument("--workers", type=int, default=1, help="processes; they do not change results (default 1)")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--deterministic", action="store_true", help="networks take their best action (default)")
+    choice.add_argument("--sample", action="store_true", help="networks draw from their policy")
+    parser.add_argument("--move-timeout", type=float, metavar="SECONDS", help="for each decision of an agent of yours")
+    parser.add_argument("--rate-all", action="store_true", help="rate agents that see hidden tiles, too")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write results.json, report.html, matches.jsonl there")
+    parser.add_argument("--resume", action="store_true", help="go on with what --out holds")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line, play, print, and write; return the exit status: 0, or 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return evaluate(parser.parse_args(given), given)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
+    """Do what the command line asks for; return the exit status.
+
+    Raises:
+        ValueError: something does not fit; says what.
+    """
+    plan = plan_of(arguments)
+    if arguments.out and (arguments.out / "plan.json").exists() and not arguments.resume:
+        raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
+    from agents.report import terminal_table
+    from agents.results import results_of
+    from agents.tournament import run, who_sees_all
+
+    with _Progress(plan) as progress:
+        played = run(plan, workers=arguments.workers, folder=arguments.out, watch=progress.show)
+    results = results_of(plan, played, who_sees_all(plan), command=command, rate_all=arguments.rate_all)
+    whole = all(result.finished for result in played)
+    if not whole:
+        print("stopped: what follows is of the blocks that were finished", file=sys.stderr)
+    if results["pairs"]:
+        print(terminal_table(results))
+    if arguments.out and results["pairs"]:
+        write_all(arguments.out, plan, played, results)
+        print(f"written to {arguments.out}: results.json, report.html, matches.jsonl, line_ups.jsonl")
+    return 0 if whole else 130
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """Return the plan that the command line asks for.
+
+    Raises:
+        ValueError: something does not fit; says what.
+    """
+    from agents.arena import block_size
+    from agents.tournament import Plan
+
+    count = len(arguments.agents)
+    if count < 2:
+        raise ValueError("give at least two agents")
+    if arguments.matches < 1:
+        raise ValueError(f"--matches must be at least 1, not {arguments.matches}")
+    if not 0 <= arguments.seed < _MOST_SEED:
+        raise ValueError(f"--seed must be within 0 .. 2**63 - 1, not {arguments.seed}")
+    if not 1 <= arguments.workers <= 1024:
+        raise ValueError(f"--workers must be within 1 .. 1024, not {arguments.workers}")
+    if arguments.move_timeout is not None and not 0 < arguments.move_timeout < float("inf"):
+        raise ValueError(f"--move-timeout must be more than 0 seconds, not {arguments.move_timeout}")
+    if not arguments.elo[0] < arguments.elo[1]:
+        raise ValueError(f"--elo needs two numbers, the lower one first, not {arguments.elo[0]} {arguments.elo[1]}")
+    if arguments.resume and arguments.out is None:
+        raise ValueError("--resume needs --out")
+    order = itertools.permutations if arguments.players == 3 else itertools.combinations
+    pairs = [pair for pair in order(range(count), 2) if not arguments.gauntlet or 0 in pair]
+    return Plan(
+        agents=tuple(arguments.agents),
+        pairs=tuple(sorted(pairs)),
+        num_players=arguments.players,
+        blocks=-(-arguments.matches // block_size(arguments.players)),
+        seed=arguments.seed,
+        elo_bounds=tuple(arguments.elo) if arguments.until_decided else None,
+        sample=arguments.sample,
+        move_timeout=arguments.move_timeout,
+        keep_matches=arguments.out is not None,
+    )
+
+
+def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:
+    """Write results, report, records, and who sat where in them."""
+    from agents.chunks import write_whole
+    from agents.match_lines import line_ups
+    from agents.report import write_report
+
+    lines = [line for result in played for line in result.blocks.lines]
+    write_whole(folder / "matches.jsonl", "".join(lines).encode())
+    write_whole(folder / "line_ups.jsonl", "".join(line_ups(plan, played)).encode())
+    write_whole(folder / "results.json", (json.dumps(results, indent=1) + "\n").encode())
+    write_report(results, folder / "report.html")
+
+
+class _Progress:
+    """A bar with the running estimate of the pair that is played."""
+
+    def __init__(self, plan: Plan) -> None:
+        from tqdm import tqdm
+
+        from agents.results import unique_names
+
+        self._plan = plan
+        self._names = unique_names(plan.agents)
+        self._bar = tqdm(total=len(plan.pairs) * plan.blocks, unit="block", disable=None)
+        self._done = [0] * len(plan.pairs)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def show(self, pair: int, played: Played) -> None:
+        """Show how a pair stands."""
+        from agents.results import block_scores
+        from agents.statistics import estimate
+
+        scores = block_scores(played.blocks, self._plan.num_players)
+        won = estimate(scores)
+        told = f"{won.mean:.3f} [{won.low:.3f}, {won.high:.3f}]"
+        self._bar.set_description(f"{self._names[played.a]} - {self._names[played.b]} {told}", refresh=False)
+        done = self._plan.blocks if played.decided else len(scores)
+        self._bar.update(done - self._done[pair])
+        self._done[pair] = done

@@ -1,0 +1,166 @@
+"""`pimc:K`: search in worlds sampled from what a seat knows; `clairvoyant:K`: the same with every tile seen.
+
+Perfect-information Monte Carlo (Ginsberg, "GIB: imperfect information in a computationally challenging game", 2001):
+K worlds are drawn uniformly from those that agree with the view (`fivesup_env.belief`), every legal action is tried in
+each of them, the round is played out by greedy, and the action with the best mean chance to win the match is taken. All
+actions meet the same worlds and the same luck. Endgames in which nothing is hidden are solved instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.endgame import NODE_LIMIT, NOTES, NUM_LEVELS, is_endgame, solve_actions
+from agents.winning_chances import chance_table, value_of_end
+from fivesup_env._jit import kernel
+from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, first_id, legal_ends, only_action, without_id
+from fivesup_env.belief import EVIDENCE, MAX_ENTRIES, count_ways, draw_world, gather_evidence
+from fivesup_env.policies import GREEDY
+from fivesup_env.rules.chance import mix
+from fivesup_env.rules.scoring import side_of
+from fivesup_env.rules.state import FULL, STATE, State, States, check_int
+from fivesup_env.search import play_out
+
+MAX_WORLDS: Final = 1_000_000
+
+
+class ActionValues(NamedTuple):
+    """What a search found, for every `ends` id of every position; NaN where it is not legal."""
+
+    mean: NDArray[np.float64]  #: [N, 163]: mean chance of the mover's side to win the match
+    spread: NDArray[np.float64]  #: [N, 163]: standard deviation of that chance over the worlds; 0 in solved endgames
+
+
+class PimcAgent:
+    """Takes the action with the best mean chance to win the match over sampled worlds; the lowest id among equals.
+
+    Args:
+        worlds: K, how many worlds are drawn for each decision.
+        sees_all: take the true state for the only world there is: an upper bound for reports, not a fair player. Then
+            `act` takes full states, and K changes nothing, since greedy plays a known world out in one way.
+
+    Raises:
+        ValueError: `worlds` is no positive int.
+    """
+
+    def __init__(self, worlds: int, *, sees_all: bool = False) -> None:
+        self.worlds = check_int("worlds", worlds, 1, MAX_WORLDS)
+        self.sees_all = sees_all
+
+    def reset(self, seed: int) -> None:
+        """Do nothing: all randomness comes with the keys."""
+
+    def act(self, views: States, masks: NDArray[np.int8], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """See `Agent.act`."""
+        actions = np.array([only_action(seen) for seen in views], np.int64)
+        choices = np.flatnonzero(actions < 0)
+        if len(choices):
+            means = self.action_values(views[choices], keys[choices]).mean
+            actions[choices] = np.nanargmax(means, axis=1)
+        return actions
+
+    def action_values(self, views: States, keys: NDArray[np.uint64]) -> ActionValues:
+        """Search N positions and return the values of all their legal actions, whatever would be taken.
+
+        Args:
+            views: STATE[N], each the view of the seat to move, or with `sees_all` the full state.
+            keys: uint64[N], the only randomness.
+
+        Raises:
+            ValueError: a full state without `sees_all`, or a view with it.
+        """
+        if ((views["observer"] == FULL) != self.sees_all).any():
+            raise ValueError("this agent takes full states" if self.sees_all else "this agent takes views, not states")
+        means = np.full((len(views), NUM_ENDS_ACTIONS), np.nan)
+        spreads = np.full((len(views), NUM_ENDS_ACTIONS), np.nan)
+        scratch = np.zeros(1, EVIDENCE), np.empty(MAX_ENTRIES), np.zeros(NUM_LEVELS, STATE), np.zeros(NUM_LEVELS, NOTES)
+        for num_players in np.unique(views["num_players"]):
+            rows = np.flatnonzero(views["num_players"] == num_players)
+            table = chance_table(int(num_players))
+            _search_rows(views, rows, keys, self.worlds, table, *scratch, means.reshape(-1), spreads.reshape(-1))
+        return ActionValues(means, spreads)
+
+
+@kernel
+def _search_rows(
+    views: States,
+    rows: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    num_worlds: int,
+    table: NDArray[np.float32],
+    evidence: NDArray[Any],
+    ways: NDArray[np.float64],
+    levels: States,
+    notes: NDArray[Any],
+    means: NDArray[np.float64],
+    spreads: NDArray[np.float64],
+) -> None:
+    for row in rows:
+        start = row * NUM_ENDS_ACTIONS
+        sees_all = views[row].observer == FULL
+        if sees_all:
+            levels[0] = views[row]
+        else:
+            gather_evidence(views[row], evidence[0])
+            count_ways(evidence[0], ways)
+            draw_world(views[row], evidence[0], ways, mix(keys[row], np.uint64(0)), levels, 0)
+        if is_endgame(levels[0]) and solve_actions(levels, notes, table, NODE_LIMIT, means, start):
+            _set_legal(views[row], spreads, start, 0.0)
+            continue
+        _set_legal(views[row], means, start, 0.0)
+        _set_legal(views[row], spreads, start, 0.0)
+        count = 1 if sees_all else num_worlds
+        for world in range(count):
+            key = mix(keys[row], np.uint64(world))
+            if not sees_all:
+                draw_world(views[row], evidence[0], ways, key, levels, 0)
+            _try_actions(levels, key, table, means, spreads, start)
+        _average(views[row], count, means, spreads, start)
+
+
+@kernel
+def _set_legal(seen: State, values: NDArray[np.float64], start: int, value: float) -> None:
+    """Set the entries of all legal ids."""
+    first, second, third = legal_ends(seen)
+    while first | second | third:
+        action = first_id(first, second, third)
+        first, second, third = without_id(first, second, third, action)
+        values[start + action] = value
+
+
+@kernel
+def _try_actions(
+    levels: States,
+    key: np.uint64,
+    table: NDArray[np.float32],
+    sums: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    start: int,
+) -> None:
+    """Add the value, and its square, of every legal action in the world ``levels[0]``."""
+    side = side_of(np.int64(levels[0].num_players), np.int64(levels[0].turn))
+    first, second, third = legal_ends(levels[0])
+    while first | second | third:
+        action = first_id(first, second, third)
+        first, second, third = without_id(first, second, third, action)
+        levels[1] = levels[0]
+        ends_step(levels[1], action)
+        play_out(levels[1], key, GREEDY, False, 0)
+        value = value_of_end(levels[1], table, side)
+        sums[start + action] += value
+        squares[start + action] += value * value
+
+
+@kernel
+def _average(seen: State, count: int, means: NDArray[np.float64], spreads: NDArray[np.float64], start: int) -> None:
+    """Turn sums and sums of squares into means and standard deviations."""
+    first, second, third = legal_ends(seen)
+    while first | second | third:
+        action = first_id(first, second, third)
+        first, second, third = without_id(first, second, third, action)
+        mean = means[start + action] / count
+        means[start + action] = mean
+        spreads[start + action] = np.sqrt(max(spreads[start + action] / count - mean * mean, 0.0))

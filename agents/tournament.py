@@ -1,0 +1,135 @@
+"""Pairs of agents over many blocks, on several processes; what is finished is kept, and can be gone on with.
+
+Blocks are dealt out in chunks of a fixed size and taken back in order, and a sequential test looks at whole chunks. So
+a run's results depend on its plan alone: not on how many processes play, nor on whether it was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agents.arena import Blocks, block_size, even_share, no_blocks, scores_of_a
+from agents.chunks import claim, load_chunk, save_chunk
+from agents.crew import Chunk, Crew, close_agents, make_agents
+from agents.statistics import SequentialTest
+from fivesup_env.rules.state import check_int
+
+#: Blocks that a process plays at once, their matches side by side.
+CHUNK: Final = 32
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be played. Everything that results depend on is here, and nothing else.
+
+    Attributes:
+        agents: their texts, see `make_agent`.
+        pairs: indices (a, b) into `agents`.
+        num_players: seats.
+        blocks: blocks of each pair; with `elo_bounds` at most so many.
+        seed: match seed of block 0 of every pair.
+        elo_bounds: stop a pair as soon as a sequential test between these has decided.
+        sample: networks sample their actions rather than take the most probable ones.
+        move_timeout: seconds for each decision of a guest; None for any time.
+        keep_matches: keep the records of the matches.
+    """
+
+    agents: tuple[str, ...]
+    pairs: tuple[tuple[int, int], ...]
+    num_players: int
+    blocks: int
+    seed: int = 0
+    elo_bounds: tuple[float, float] | None = None
+    sample: bool = False
+    move_timeout: float | None = None
+    keep_matches: bool = False
+
+
+@dataclass
+class Played:
+    """What a pair has played so far: whole blocks, in order."""
+
+    a: int
+    b: int
+    blocks: Blocks
+    decided: str | None = None  # "better" or "not better", by a sequential test
+    finished: bool = False
+
+
+#: ``watch(pair, played)`` is told whenever more blocks of a pair are finished.
+Watch = Callable[[int, Played], None]
+
+
+def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watch | None = None) -> list[Played]:
+    """Play what is planned; after Ctrl-C, return what is finished.
+
+    Args:
+        plan: what to play.
+        workers: processes.
+        folder: where finished chunks are kept. Those that are there already are not played again.
+        watch: see `Watch`.
+
+    Returns:
+        For every pair, what it has played.
+
+    Raises:
+        ValueError: an agent cannot be made, or the folder holds another run; says which and why.
+    """
+    played = [Played(a, b, no_blocks(plan.num_players)) for a, b in plan.pairs]
+    with Crew(plan, check_int("workers", workers, 1, 1024)) as crew:
+        if folder is not None:
+            claim(folder, plan)
+        try:
+            for pair, result in enumerate(played):
+                _play_pair(plan, pair, result, crew, folder, watch)
+                result.finished = True
+        except KeyboardInterrupt:
+            pass
+    return played
+
+
+def who_sees_all(plan: Plan) -> list[bool]:
+    """Tell for every agent whether it sees hidden tiles."""
+    agents = make_agents(plan)
+    try:
+        return [bool(getattr(agent, "sees_all", False)) for agent in agents]
+    finally:
+        close_agents(agents)
+
+
+def _play_pair(plan: Plan, pair: int, result: Played, crew: Crew, folder: Path | None, watch: Watch | None) -> None:
+    size = block_size(plan.num_players)
+    test = SequentialTest(even_share(plan.num_players), *plan.elo_bounds) if plan.elo_bounds else None
+    for blocks in _chunks(plan, pair, crew, folder):
+        result.blocks = result.blocks.joined(blocks)
+        if test:
+            test.add(scores_of_a(blocks, plan.num_players).reshape(-1, size).mean(axis=1))
+            result.decided = test.decision
+        if watch:
+            watch(pair, result)
+        if result.decided:
+            crew.forget()  # chunks still under way are never looked at
+            return
+
+
+def _chunks(plan: Plan, pair: int, crew: Crew, folder: Path | None) -> Iterator[Blocks]:
+    """Yield the chunks of a pair in order, from the folder or played by the crew."""
+    starts = deque(range(0, plan.blocks, CHUNK))
+    under_way: deque[tuple[Chunk, Blocks | None]] = deque()
+    while starts or under_way:
+        while starts and len(under_way) < crew.capacity:
+            first = starts.popleft()
+            chunk = Chunk(pair, first, min(CHUNK, plan.blocks - first))
+            kept = load_chunk(folder, plan, *chunk) if folder else None
+            under_way.append((chunk, kept))
+            if kept is None:
+                crew.ask(chunk)
+        chunk, kept = under_way.popleft()
+        blocks = kept or crew.result(chunk)
+        if folder and kept is None:
+            save_chunk(folder, pair, chunk.first, blocks)
+        yield blocks

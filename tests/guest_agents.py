@@ -23,6 +23,7 @@ class Unreadable:
 
 
 def loop() -> Any:
+    print("looping", flush=True)
     while True:
         pass
 
@@ -82,6 +83,10 @@ def loops_rarely() -> Keyed:
     return rarely(loop)
 
 
+def loops() -> Keyed:
+    return Keyed(lambda key: loop())
+
+
 class Clairvoyant(Keyed):
     """Goes by tiles that only the full state shows."""
 
@@ -118,13 +123,3 @@ class Stubborn(Keyed):
 
     def reset(self, seed: int) -> None:
         raise LookupError(f"not {seed}")
-
-
-def talks_then_loops() -> Keyed:
-    """An agent that says so on stdout before it never answers."""
-
-    def last_words(key: int) -> Any:
-        print("looping", flush=True)
-        loop()
-
-    return Keyed(last_words)

@@ -174,7 +174,7 @@ def test_an_answer_that_was_not_waited_for_is_never_taken_for_the_next(invite: C
 
 def test_a_guest_ends_with_a_parent_that_is_killed() -> None:
     """All of them hold stdout open, so it ends when the last of them has ended."""
-    script = f"import tests.test_guests as t; t.ask(t.GuestAgent('{MODULE}:talks_then_loops'), 0)"
+    script = f"import tests.test_guests as t; t.ask(t.GuestAgent('{MODULE}:loops'), 0)"
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "looping\n"

@@ -260,6 +260,27 @@ def test_a_killed_run_goes_on_and_leaves_no_process(tmp_path: Path, chunks_playe
     assert same(resumed, run(KILLED))
 
 
+@pytest.mark.slow
+def test_workers_that_wait_for_guests_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    script = (
+        "from agents.tournament import Plan, run\n"
+        "if __name__ == '__main__':\n"
+        "    run(Plan(('tests.guest_agents:loops_rarely', 'greedy'), ((0, 1),), 2, 64, seed=53), workers=2)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == 2 * ["looping\n"]  # the guests of both workers
+        process.kill()
+        rest, _ = process.communicate(timeout=60)
+    assert rest == ""
+
+
 def test_what_a_kill_leaves_half_written_is_not_read(tmp_path: Path) -> None:
     run(PLAN, folder=tmp_path, watch=stop_after(1))
     for name in ("0-32.npz.new", "0-0.npz.new"):

@@ -206,8 +206,10 @@ def checked_scores(state: State, scores: Sequence[object] | None) -> list[int]:
         raise ValueError(f"scores must be a list of {sides} ints, not {scores!r}")
     if len(scores) != sides:
         raise ValueError(f"scores: {state.num_players} seats make {sides} sides (R2), not {len(scores)}")
+    target = int(state.target)
     checked = [
-        check_int(f"scores[{side}]", score, LOWEST_SCORE, int(state.target) - 5) for side, score in enumerate(scores)
+        check_int(f"scores[{side}], with target={target},", score, LOWEST_SCORE, target - 5)
+        for side, score in enumerate(scores)
     ]
     for side, score in enumerate(checked):
         if score % 5:

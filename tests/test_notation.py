@@ -251,7 +251,10 @@ def test_what_is_no_text_is_no_position(value: object) -> None:
         (("seed=1 ", "seed=-1 "), "seed must be within"),
         (("seed=1 ", "seed=01 "), "seed=01 in a position cannot be read"),
         (("starter=1", "starter=2"), "starter must be within 0 .. 1, not 2"),
-        (("round_scores=0,0", "round_scores=0,305"), r"scores\[1\] must be within -1000000 .. 300, not 305"),
+        (
+            ("round_scores=0,0", "round_scores=0,305"),
+            r"scores\[1\], with target=305, must be within -1000000 .. 300, not 305",
+        ),
         (("round_scores=0,0", "round_scores=0,3"), r"scores\[1\] must be a multiple of five \(R10\), not 3"),
         (("round_scores=0,0", "round_scores=0,0,0"), r"2 seats make 2 sides \(R2\), not 3"),
         (("0|2", "2|0"), "unknown tile '2|0'"),
@@ -315,6 +318,7 @@ setup_keys = st.sampled_from(
 
 
 @settings(max_examples=500)
+@example(0, "target", 55)
 @given(st.integers(0, 29), setup_keys, new_values)
 def test_a_changed_setup_is_laid_out_or_refused_by_name(number: int, key: str, value: Any) -> None:
     setup = {**some_setup(number), key: value}

@@ -342,6 +342,18 @@ def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path, mo
     assert load_chunk(tmp_path, PLAN, 0, 32, 1) is None
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows replaces no file that is open")
+def test_a_chunk_is_replaced_and_not_written_over(tmp_path: Path) -> None:
+    claim(tmp_path, PLAN)
+    save_chunk(tmp_path, 0, 0, play_blocks(RandomAgent(), GreedyAgent(), 2, first=0, count=1))
+    path = tmp_path / "chunks" / "0-0.npz"
+    before = path.read_bytes()
+    with path.open("rb") as file:
+        save_chunk(tmp_path, 0, 0, play_blocks(RandomAgent(), GreedyAgent(), 2, first=1, count=1))
+        assert file.read() == before != path.read_bytes()
+    assert [file.name for file in path.parent.iterdir()] == ["0-0.npz"]
+
+
 def test_damaged_chunks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "chunks").mkdir()
     save_chunk(tmp_path, 0, 0, play_blocks(RandomAgent(), GreedyAgent(), 2, first=0, count=1))

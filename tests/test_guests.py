@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from multiprocessing import active_children
 from pathlib import Path
@@ -21,10 +19,10 @@ from agents.baselines import GreedyAgent, RandomAgent
 from agents.guests import GuestAgent, GuestError
 from fivesup_env.rules.state import STATE
 from tests import guest_agents as guests
+from tests.processes import next_line, rest_after_kill, script
 
 MODULE = "tests.guest_agents"
 IDS = [3, 28, 77, 160]  # legal in the position that guests are asked about here
-ROOT = Path(__file__).parent.parent
 
 
 def ask(agent: Agent, key: int) -> Any:
@@ -172,15 +170,16 @@ def test_an_answer_that_was_not_waited_for_is_never_taken_for_the_next(invite: C
     assert [ask(guest, key)[0] for key in range(8)] == 2 * IDS
 
 
-def test_a_guest_ends_with_a_parent_that_is_killed() -> None:
-    """All of them hold stdout open, so it ends when the last of them has ended."""
-    script = f"import tests.test_guests as t; t.ask(t.GuestAgent('{MODULE}:loops'), 0)"
-    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "looping\n"
-        process.kill()
-        rest, _ = process.communicate(timeout=60)
-        assert rest == ""
+def test_a_guest_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "killed.py"
+    path.write_text(
+        "from tests.test_guests import ask, GuestAgent\n"
+        "if __name__ == '__main__':\n"
+        "    ask(GuestAgent('tests.guest_agents:loops'), 0)\n"
+    )
+    with script(path) as process:
+        assert next_line(process) == "looping\n"
+        assert rest_after_kill(process) == ""
 
 
 # Guests that cannot be had

@@ -6,8 +6,6 @@ import dataclasses
 import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from multiprocessing import active_children
 from pathlib import Path
@@ -25,8 +23,8 @@ from agents.match_lines import line_ups, record_lines
 from agents.statistics import SequentialTest
 from agents.tournament import CHUNK, Plan, Played, run, who_sees_all
 from fivesup_env.records import read_records, replay
+from tests.processes import next_line, rest_after_kill, script
 
-ROOT = Path(__file__).parent.parent
 PLAN = Plan(("greedy", "random"), ((0, 1),), 2, 70, seed=3)
 MIXED = Plan(("random", "greedy", "random"), ((0, 1), (2, 0), (1, 2)), 3, 70, seed=5)
 
@@ -241,18 +239,12 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on_and_leaves_no_process(tmp_path: Path, chunks_played: list[Any], workers: int) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    command = [sys.executable, str(script), str(tmp_path / "run"), str(workers)]
-    with subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "0 64\n"
-        process.kill()
-        # Every process of the run holds its stdout open, so this waits for the last of them.
-        told, _ = process.communicate(timeout=60)
-    assert "1 128" not in told
+    path = tmp_path / "killed.py"
+    path.write_text(SCRIPT)
+    with script(path, str(tmp_path / "run"), str(workers)) as process:
+        assert next_line(process) == "0 64\n"
+        rest = rest_after_kill(process)
+    assert "1 128" not in rest
     kept = len(list((tmp_path / "run" / "chunks").glob("*.npz")))
     assert 1 <= kept <= 12
     resumed = run(KILLED, folder=tmp_path / "run")
@@ -262,23 +254,15 @@ def test_a_killed_run_goes_on_and_leaves_no_process(tmp_path: Path, chunks_playe
 
 @pytest.mark.slow
 def test_workers_that_wait_for_guests_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
-    script = (
+    path = tmp_path / "killed.py"
+    path.write_text(
         "from agents.tournament import Plan, run\n"
         "if __name__ == '__main__':\n"
         "    run(Plan(('tests.guest_agents:loops_rarely', 'greedy'), ((0, 1),), 2, 64, seed=53), workers=2)\n"
     )
-    (tmp_path / "script.py").write_text(script)
-    with subprocess.Popen(
-        [sys.executable, str(tmp_path / "script.py")],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert [process.stdout.readline() for _ in range(2)] == 2 * ["looping\n"]  # the guests of both workers
-        process.kill()
-        rest, _ = process.communicate(timeout=60)
-    assert rest == ""
+    with script(path) as process:
+        assert [next_line(process), next_line(process)] == 2 * ["looping\n"]  # the guests of both workers
+        assert rest_after_kill(process) == ""
 
 
 def test_what_a_kill_leaves_half_written_is_not_read(tmp_path: Path) -> None:

@@ -70,10 +70,15 @@ class PimcAgent:
             keys: uint64[N], the only randomness.
 
         Raises:
-            ValueError: a full state without `sees_all`, or a view with it.
+            ValueError: a full state without `sees_all`, a view with it, or the view of a seat that is not to move.
         """
         if ((views["observer"] == FULL) != self.sees_all).any():
             raise ValueError("this agent takes full states" if self.sees_all else "this agent takes views, not states")
+        if not self.sees_all and (views["observer"] != views["turn"]).any():
+            row = int(np.flatnonzero(views["observer"] != views["turn"])[0])
+            raise ValueError(
+                f"row {row}: seat {views['turn'][row]} is to move, not {views['observer'][row]}, who looks"
+            )
         means = np.full((len(views), NUM_ENDS_ACTIONS), np.nan)
         spreads = np.full((len(views), NUM_ENDS_ACTIONS), np.nan)
         scratch = np.zeros(1, EVIDENCE), np.empty(MAX_ENTRIES), np.zeros(NUM_LEVELS, STATE), np.zeros(NUM_LEVELS, NOTES)

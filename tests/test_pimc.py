@@ -198,6 +198,10 @@ def test_views_and_states_are_not_mixed_up() -> None:
         PimcAgent(2).action_values(state, key)
     with pytest.raises(ValueError, match="takes full states"):
         PimcAgent(2, sees_all=True).action_values(views_of([match]), key)
+    other = views_of([match])
+    other[0] = match.view(1 - match.turn).state
+    with pytest.raises(ValueError, match=f"row 0: seat {match.turn} is to move, not {1 - match.turn}"):
+        PimcAgent(2).action_values(other, key)
 
 
 @pytest.mark.parametrize("text", ["pimc:", "pimc:0", "pimc:-3", "pimc:2.5", "pimc:x", "pimc", "clairvoyant:", "pimc:²"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ import numpy as np
 
 from agents.arena import TALLY, Blocks, block_size
 from fivesup_env import __version__
+from fivesup_env.files import replacing
 from fivesup_env.rules.state import num_sides
 
 if TYPE_CHECKING:
@@ -88,12 +88,8 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that it is there whole, or as it was before."""
-    new = path.with_name(f"{path.name}.new")
-    with open(new, "wb") as file:
+    with replacing(path, binary=True) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
 
 
 def _path(folder: Path, pair: int, first: int) -> Path:

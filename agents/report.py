@@ -11,12 +11,13 @@ import shlex
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
+
+from fivesup_env.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,16 +209,9 @@ def write_report(results: Results, path: str | os.PathLike[str]) -> None:
         ValueError: the results are of a version that is not known.
         OSError: the file cannot be written.
     """
-    text, target = page(results), os.path.realpath(path)
-    part = f"{target}.{os.getpid()}.part"
-    try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(part, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part)
-        raise
+    text = page(results)
+    with replacing(path) as file:
+        file.write(text)
 
 
 def page(results: Results) -> str:

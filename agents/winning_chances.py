@@ -30,7 +30,6 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -41,6 +40,7 @@ from numpy.typing import NDArray
 from fivesup_env._jit import inlined_kernel, kernel
 from fivesup_env.actions import ends_step
 from fivesup_env.cli.arguments import whole
+from fivesup_env.files import replacing
 from fivesup_env.options import check_choice
 from fivesup_env.policies import GREEDY, RANDOM, policy_action
 from fivesup_env.rules.chance import mix, next_key, scramble
@@ -213,25 +213,18 @@ def save_winning_chances(chances: WinningChances, path: str | os.PathLike[str]) 
     Raises:
         OSError: the file cannot be written.
     """
-    part = Path(f"{path}.{os.getpid()}.part")
-    try:
-        with part.open("xb") as file:
-            np.savez_compressed(
-                file,
-                version=_VERSION,
-                num_players=chances.num_players,
-                target=chances.target,
-                source=chances.source,
-                rounds=chances.rounds,
-                seed=np.uint64(chances.seed),
-                errors=np.array([chances.error_rms, chances.error_max]),
-                steps=_differences(np.rint(_frame(chances.table)[..., :-1] * _STEPS).astype(np.uint16)),
-            )
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
+    with replacing(path, binary=True) as file:
+        np.savez_compressed(
+            file,
+            version=_VERSION,
+            num_players=chances.num_players,
+            target=chances.target,
+            source=chances.source,
+            rounds=chances.rounds,
+            seed=np.uint64(chances.seed),
+            errors=np.array([chances.error_rms, chances.error_max]),
+            steps=_differences(np.rint(_frame(chances.table)[..., :-1] * _STEPS).astype(np.uint16)),
+        )
 
 
 def chance_table(num_players: int) -> NDArray[Any]:

@@ -267,9 +267,9 @@ def test_workers_that_wait_for_guests_end_with_a_run_that_is_killed(tmp_path: Pa
 
 def test_what_a_kill_leaves_half_written_is_not_read(tmp_path: Path) -> None:
     run(PLAN, folder=tmp_path, watch=stop_after(1))
-    for name in ("0-32.npz.new", "0-0.npz.new"):
+    for name in ("0-32.npz.77.part", "0-0.npz.77.part"):
         (tmp_path / "chunks" / name).write_bytes(b"PK half")
-    (tmp_path / "plan.json.new").write_text("{")
+    (tmp_path / "plan.json.77.part").write_text("{")
     assert same(run(PLAN, folder=tmp_path), run(PLAN))
 
 
@@ -316,7 +316,7 @@ def test_a_chunk_that_cannot_be_written_leaves_what_was_there(tmp_path: Path, mo
     def full(file: int) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("agents.chunks.os.fsync", full)
+    monkeypatch.setattr("fivesup_env.files.os.fsync", full)
     for first in (0, 32):
         with pytest.raises(OSError, match="no space left"):
             save_chunk(tmp_path, 0, first, after)

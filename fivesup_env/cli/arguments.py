@@ -6,9 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import IO, Any
 
+from fivesup_env.files import replacing
 from fivesup_env.match import Match
 from fivesup_env.records import Record, read_records
 from fivesup_env.rules.state import HAND_SIZE, MAX_SEED, TARGET
@@ -92,7 +93,7 @@ def records_of(file: str) -> Iterator[Record]:
 
 
 @contextmanager
-def writing(out: str, force: bool) -> Iterator[TextIO]:
+def writing(out: str, force: bool) -> Iterator[IO[str]]:
     """Open the file that an argument names; it comes to be when all has been written, or not at all.
 
     Raises:
@@ -108,12 +109,5 @@ def writing(out: str, force: bool) -> Iterator[TextIO]:
         return
     if os.path.exists(path) and not force:
         raise CommandError(f"{out} exists already: --force replaces it")
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        with open(part, "x", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part)
-        raise
+    with replacing(path) as file:
+        yield file

@@ -59,6 +59,7 @@ class Crew:
         self.capacity = 1 if workers == 1 else 2 * workers  # chunks that may be asked for ahead
         self._plan, self._count = plan, workers
         self._agents = make_agents(plan)  # here in any case, so that what fails is an error of the caller's
+        self.sees_all = [bool(getattr(agent, "sees_all", False)) for agent in self._agents]
         self._waiting: deque[Chunk] = deque()
         self._done: dict[Chunk, Blocks] = {}
         self._deaths: dict[Chunk, int] = {}
@@ -143,8 +144,8 @@ class Crew:
 
 
 def _dismiss(worker: _Worker) -> None:
-    worker.pipe.close()
     worker.process.kill()
+    worker.pipe.close()
     worker.process.join()
 
 

@@ -20,10 +20,11 @@ from fivesup_env.actions import (
     ends_step,
     first_id,
     legal_ends,
-    only_action,
+    list_ends,
     scoring_ends,
     without_id,
 )
+from fivesup_env.episode import PLAYING, play_on
 from fivesup_env.rules.play import boneyard_left
 from fivesup_env.rules.state import RUNNING, STATE, State, States
 
@@ -103,13 +104,11 @@ def solve_actions(
         Whether the limit was kept; else the values mean nothing.
     """
     side, visited = np.int64(levels[0].turn), np.int64(0)
-    first, second, third = legal_ends(levels[0])
-    while first | second | third:
-        action = first_id(first, second, third)
-        first, second, third = without_id(first, second, third, action)
+    legal = np.empty(NUM_ENDS_ACTIONS, np.int64)
+    for index in range(list_ends(levels[0], legal)):
         levels[1] = levels[0]
-        ends_step(levels[1], action)
-        values[start + action], visited = _value(levels, notes, table, side, visited, limit)
+        ends_step(levels[1], legal[index])
+        values[start + legal[index]], visited = _value(levels, notes, table, side, visited, limit)
     return visited <= limit
 
 
@@ -123,8 +122,7 @@ def _value(levels: States, notes: NDArray[Any], table: NDArray[np.float32], side
     going_down, value = True, 0.0
     while True:
         if going_down:
-            _take_forced(levels[level])
-            if levels[level].result == RUNNING:
+            if play_on(levels[level], False, True, 0) == PLAYING:  # takes forced steps, ends with the round
                 visited += 1
                 if visited > limit:
                     return 0.0, visited
@@ -180,12 +178,3 @@ def _next_action(note: Any) -> Any:
         action = first_id(left[0], left[1], left[2])
     left[0], left[1], left[2] = without_id(left[0], left[1], left[2], action)
     return action
-
-
-@kernel
-def _take_forced(state: State) -> None:
-    while state.result == RUNNING:
-        action = only_action(state)
-        if action < 0:
-            return
-        ends_step(state, action)

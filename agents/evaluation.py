@@ -88,7 +88,7 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
 
     with _Progress(plan) as progress:
         played = run(plan, workers=arguments.workers, folder=arguments.out, watch=progress.show)
-    results = results_of(plan, played, who_sees_all(plan), command=command, rate_all=arguments.rate_all)
+    results = results_of(plan, played, who_sees_all(plan, played), command=command, rate_all=arguments.rate_all)
     whole = all(result.finished for result in played)
     if not whole:
         print("stopped: what follows is of the blocks that were finished", file=sys.stderr)

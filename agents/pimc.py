@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from agents.endgame import NODE_LIMIT, NOTES, NUM_LEVELS, is_endgame, solve_actions
 from agents.winning_chances import chance_table, value_of_end
 from fivesup_env._jit import kernel
-from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, first_id, legal_ends, only_action, without_id
+from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, list_ends
 from fivesup_env.belief import EVIDENCE, MAX_ENTRIES, count_ways, draw_world, gather_evidence
 from fivesup_env.policies import GREEDY
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.scoring import side_of
-from fivesup_env.rules.state import FULL, STATE, State, States, check_int
+from fivesup_env.rules.state import FULL, STATE, States, check_int
 from fivesup_env.search import play_out
 
 MAX_WORLDS: Final = 1_000_000
@@ -55,8 +55,8 @@ class PimcAgent:
 
     def act(self, views: States, masks: NDArray[np.int8], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """See `Agent.act`."""
-        actions = np.array([only_action(seen) for seen in views], np.int64)
-        choices = np.flatnonzero(actions < 0)
+        actions: NDArray[np.int64] = masks.argmax(axis=1)
+        choices = np.flatnonzero(masks.sum(axis=1) > 1)
         if len(choices):
             means = self.action_values(views[choices], keys[choices]).mean
             actions[choices] = np.nanargmax(means, axis=1)
@@ -103,69 +103,53 @@ def _search_rows(
     means: NDArray[np.float64],
     spreads: NDArray[np.float64],
 ) -> None:
+    legal = np.empty(NUM_ENDS_ACTIONS, np.int64)
     for row in rows:
-        start = row * NUM_ENDS_ACTIONS
-        sees_all = views[row].observer == FULL
+        seen, start = views[row], row * NUM_ENDS_ACTIONS
+        count, sees_all = list_ends(seen, legal), seen.observer == FULL
+        for index in range(count):
+            means[start + legal[index]] = spreads[start + legal[index]] = 0.0
         if sees_all:
-            levels[0] = views[row]
+            levels[0] = seen
         else:
-            gather_evidence(views[row], evidence[0])
+            gather_evidence(seen, evidence[0])
             count_ways(evidence[0], ways)
-            draw_world(views[row], evidence[0], ways, mix(keys[row], np.uint64(0)), levels, 0)
-        if is_endgame(levels[0]) and solve_actions(levels, notes, table, NODE_LIMIT, means, start):
-            _set_legal(views[row], spreads, start, 0.0)
-            continue
-        _set_legal(views[row], means, start, 0.0)
-        _set_legal(views[row], spreads, start, 0.0)
-        count = 1 if sees_all else num_worlds
-        for world in range(count):
+        if is_endgame(seen):
+            if not sees_all:  # whichever world it is, the hands are the same
+                draw_world(seen, evidence[0], ways, keys[row], levels, 0)
+            if solve_actions(levels, notes, table, NODE_LIMIT, means, start):
+                continue
+            for index in range(count):
+                means[start + legal[index]] = 0.0
+        draws = 1 if sees_all else num_worlds
+        for world in range(draws):
             key = mix(keys[row], np.uint64(world))
             if not sees_all:
-                draw_world(views[row], evidence[0], ways, key, levels, 0)
-            _try_actions(levels, key, table, means, spreads, start)
-        _average(views[row], count, means, spreads, start)
-
-
-@kernel
-def _set_legal(seen: State, values: NDArray[np.float64], start: int, value: float) -> None:
-    """Set the entries of all legal ids."""
-    first, second, third = legal_ends(seen)
-    while first | second | third:
-        action = first_id(first, second, third)
-        first, second, third = without_id(first, second, third, action)
-        values[start + action] = value
+                draw_world(seen, evidence[0], ways, key, levels, 0)
+            _try_actions(levels, legal, count, key, table, means, spreads, start)
+        for index in range(count):
+            place = start + legal[index]
+            means[place] /= draws
+            spreads[place] = np.sqrt(max(spreads[place] / draws - means[place] * means[place], 0.0))
 
 
 @kernel
 def _try_actions(
     levels: States,
+    legal: NDArray[np.int64],
+    count: int,
     key: np.uint64,
     table: NDArray[np.float32],
     sums: NDArray[np.float64],
     squares: NDArray[np.float64],
     start: int,
 ) -> None:
-    """Add the value, and its square, of every legal action in the world ``levels[0]``."""
+    """Add the value, and its square, of each of the legal actions in the world ``levels[0]``."""
     side = side_of(np.int64(levels[0].num_players), np.int64(levels[0].turn))
-    first, second, third = legal_ends(levels[0])
-    while first | second | third:
-        action = first_id(first, second, third)
-        first, second, third = without_id(first, second, third, action)
+    for index in range(count):
         levels[1] = levels[0]
-        ends_step(levels[1], action)
+        ends_step(levels[1], legal[index])
         play_out(levels[1], key, GREEDY, False, 0)
         value = value_of_end(levels[1], table, side)
-        sums[start + action] += value
-        squares[start + action] += value * value
-
-
-@kernel
-def _average(seen: State, count: int, means: NDArray[np.float64], spreads: NDArray[np.float64], start: int) -> None:
-    """Turn sums and sums of squares into means and standard deviations."""
-    first, second, third = legal_ends(seen)
-    while first | second | third:
-        action = first_id(first, second, third)
-        first, second, third = without_id(first, second, third, action)
-        mean = means[start + action] / count
-        means[start + action] = mean
-        spreads[start + action] = np.sqrt(max(spreads[start + action] / count - mean * mean, 0.0))
+        sums[start + legal[index]] += value
+        squares[start + legal[index]] += value * value

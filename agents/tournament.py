@@ -7,14 +7,14 @@ a run's results depend on its plan alone: not on how many processes play, nor on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agents.arena import Blocks, block_size, even_share, no_blocks, scores_of_a
 from agents.chunks import claim, load_chunk, save_chunk
-from agents.crew import Chunk, Crew, close_agents, make_agents
+from agents.crew import Chunk, Crew
 from agents.statistics import SequentialTest
 from fivesup_env.rules.state import check_int
 
@@ -58,6 +58,7 @@ class Played:
     blocks: Blocks
     decided: str | None = None  # "better" or "not better", by a sequential test
     finished: bool = False
+    sees_all: tuple[bool, bool] = (False, False)  # whether `a` and `b` see hidden tiles
 
 
 #: ``watch(pair, played)`` is told whenever more blocks of a pair are finished.
@@ -79,8 +80,11 @@ def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watc
     Raises:
         ValueError: an agent cannot be made, or the folder holds another run; says which and why.
     """
-    played = [Played(a, b, no_blocks(plan.num_players)) for a, b in plan.pairs]
     with Crew(plan, check_int("workers", workers, 1, 1024)) as crew:
+        played = [
+            Played(a, b, no_blocks(plan.num_players), sees_all=(crew.sees_all[a], crew.sees_all[b]))
+            for a, b in plan.pairs
+        ]
         if folder is not None:
             claim(folder, plan)
         try:
@@ -92,13 +96,12 @@ def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watc
     return played
 
 
-def who_sees_all(plan: Plan) -> list[bool]:
-    """Tell for every agent whether it sees hidden tiles."""
-    agents = make_agents(plan)
-    try:
-        return [bool(getattr(agent, "sees_all", False)) for agent in agents]
-    finally:
-        close_agents(agents)
+def who_sees_all(plan: Plan, played: Sequence[Played]) -> list[bool]:
+    """Tell for every agent whether it sees hidden tiles, as `run` found; one in no pair counts as not."""
+    found = {
+        index: sees for result in played for index, sees in zip((result.a, result.b), result.sees_all, strict=True)
+    }
+    return [found.get(index, False) for index in range(len(plan.agents))]
 
 
 def _play_pair(plan: Plan, pair: int, result: Played, crew: Crew, folder: Path | None, watch: Watch | None) -> None:

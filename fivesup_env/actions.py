@@ -293,6 +293,18 @@ def without_id(first: int, second: int, third: int, action: int) -> Any:
 
 
 @kernel
+def list_ends(state: State, out: NDArray[np.int64]) -> Any:
+    """Write the legal `ends` ids of the seat to move into ``out``, int64[163], ascending; return how many there are."""
+    first, second, third = legal_ends(state)
+    count = np.int64(0)
+    while first | second | third:
+        out[count] = first_id(first, second, third)
+        first, second, third = without_id(first, second, third, out[count])
+        count += 1
+    return count
+
+
+@kernel
 def ports_step(state: State, action: int) -> None:
     """`step` by a legal `ports` id."""
     tile, port = np.int64(action), np.int64(OPENING)

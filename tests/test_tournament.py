@@ -466,7 +466,8 @@ def test_a_run_with_a_guest(tmp_path: Path) -> None:
 
 
 def test_who_sees_all() -> None:
-    assert who_sees_all(dataclasses.replace(PLAN, agents=("tests.guest_agents:Clairvoyant", "greedy"))) == [True, False]
+    plan = dataclasses.replace(PLAN, agents=("tests.guest_agents:Clairvoyant", "greedy"), blocks=1)
+    assert who_sees_all(plan, run(plan)) == [True, False]
 
 
 @pytest.mark.parametrize("seats", [2, 3, 4])

@@ -81,8 +81,8 @@ class Blocks:
         decisions: int64[C, 2], decisions of `a` and `b` in each of the C calls that played these blocks.
         seconds: float64[C, 2], time that they took.
         forfeit_reasons: distinct reasons of `a` and `b`.
-        actions: per match, the decisions taken, in order: with the seed, they are the whole match.
-        lines: per match, its record as a line of text, if records are kept.
+        actions: per match, the decisions taken, in order: with the seed, they are the whole match. Empty in a run that
+            keeps no matches.
     """
 
     num_sides: int
@@ -93,7 +93,6 @@ class Blocks:
     seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 2)))
     forfeit_reasons: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     actions: list[list[int]] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
 
     def joined(self, later: Blocks) -> Blocks:
         """Return these blocks and later ones of the same pair."""
@@ -107,7 +106,6 @@ class Blocks:
             np.concatenate([self.seconds, later.seconds]),
             (list(dict.fromkeys(mine[0] + theirs[0])), list(dict.fromkeys(mine[1] + theirs[1]))),
             self.actions + later.actions,
-            self.lines + later.lines,
         )
 
     def forfeits_of_a(self) -> NDArray[np.bool_]:

@@ -48,7 +48,7 @@ def claim(folder: Path, plan: Plan) -> None:
 
 def save_chunk(folder: Path, pair: int, first: int, blocks: Blocks) -> None:
     """Keep a chunk that begins with block `first`."""
-    told = {"reasons": blocks.forfeit_reasons, "lines": blocks.lines}
+    told = {"reasons": blocks.forfeit_reasons, "actions": blocks.actions}
     content = io.BytesIO()
     np.savez_compressed(
         content,
@@ -79,7 +79,7 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
                 arrays["decisions"],
                 arrays["seconds"],
                 (told["reasons"][0], told["reasons"][1]),
-                lines=told["lines"],
+                told["actions"],
             )
     except Exception as error:  # zipfile, zlib, numpy and json have some ten kinds of them for damage
         raise ValueError(f"{path} is damaged: {error}; delete it, and its matches are played again") from None

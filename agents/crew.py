@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agents.agent import Agent, is_guest, make_agent
 from agents.arena import Blocks, play_blocks
 from agents.guests import GuestAgent, GuestError, end_with_parent
-from agents.match_lines import record_lines
 
 if TYPE_CHECKING:
     from agents.tournament import Plan
@@ -174,9 +173,8 @@ def play_chunk(plan: Plan, agents: list[Agent], chunk: Chunk) -> Blocks:
     blocks = play_blocks(
         agents[a], agents[b], plan.num_players, first=chunk.first, count=chunk.num_blocks, seed=plan.seed
     )
-    if plan.keep_matches:
-        blocks.lines = record_lines(blocks, plan.num_players, plan.seed + chunk.first)
-    blocks.actions.clear()
+    if not plan.keep_matches:
+        blocks.actions.clear()
     return blocks
 
 

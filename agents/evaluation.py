@@ -142,11 +142,13 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:
     """Write results, report, records, and who sat where in them."""
     from agents.chunks import write_whole
-    from agents.match_lines import line_ups
+    from agents.match_lines import line_ups, record_lines
     from agents.report import write_report
+    from fivesup_env.files import replacing
 
-    lines = [line for result in played for line in result.blocks.lines]
-    write_whole(folder / "matches.jsonl", "".join(lines).encode())
+    with replacing(folder / "matches.jsonl") as file:
+        for result in played:
+            file.writelines(record_lines(result.blocks, plan.num_players, plan.seed))
     write_whole(folder / "line_ups.jsonl", "".join(line_ups(plan, played)).encode())
     write_whole(folder / "results.json", (json.dumps(results, indent=1) + "\n").encode())
     write_report(results, folder / "report.html")

@@ -4,46 +4,86 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agents.arena import Blocks, block_size, seats_of_a
 from agents.results import unique_names
-from fivesup_env.actions import action_move, only_action
-from fivesup_env.match import Match
-from fivesup_env.notation import move_text
-from fivesup_env.records import Record, Recorder, record_line
+from fivesup_env._jit import kernel
+from fivesup_env.actions import ends_is_legal, ends_step, illegal_id, only_action
+from fivesup_env.records import record_line, record_of
+from fivesup_env.rules.play import start_match, start_next_round
+from fivesup_env.rules.state import RUNNING, STATE, WON, State, States, new_state
 
 if TYPE_CHECKING:
     from agents.tournament import Plan, Played
 
 
-def record_lines(blocks: Blocks, num_players: int, first_seed: int) -> list[str]:
-    """Return the record of every match, a line each; an empty text where a forfeit came within the first round.
+def record_lines(blocks: Blocks, num_players: int, first_seed: int) -> Iterator[str]:
+    """Yield the record of every match, a line each; an empty text where a forfeit came within the first round.
 
     A record holds whole rounds: after a forfeit, those before the round that was broken off.
+
+    Raises:
+        IllegalAction: a decision is not legal.
     """
     size = block_size(num_players)
-    return [_line(actions, num_players, first_seed + match // size) for match, actions in enumerate(blocks.actions)]
+    for match, actions in enumerate(blocks.actions):
+        course = replayed(new_state(num_players, seed=first_seed + match // size), actions)
+        yield record_line(record_of(course)) if len(course) else ""
 
 
-def _line(actions: list[int], num_players: int, seed: int) -> str:
-    """Play a match again from the decisions taken in it; forced steps were no decisions."""
-    recorder = Recorder(Match(num_players, seed=seed))
-    decisions = iter(actions)
-    record: Record | None = None
+def replayed(state: State, actions: Sequence[int]) -> States:
+    """Play a match again from the decisions taken in it; forced steps were no decisions.
+
+    Args:
+        state: holds seed and rule parameters; changed in place.
+        actions: `ends` ids.
+
+    Returns:
+        STATE[T], the course of the whole rounds of the match, as `record_of` takes it.
+
+    Raises:
+        IllegalAction: a decision is not legal.
+    """
+    decisions = np.array(actions, np.int64)
+    length, taken = _replay(state, decisions, np.empty(0, STATE))
+    if taken < len(decisions) and state.result != WON:
+        raise illegal_id(state, actions[taken])
+    course: States = np.empty(length, STATE)
+    _replay(state, decisions, course)
+    return course
+
+
+@kernel
+def _replay(state: State, decisions: NDArray[np.int64], course: States) -> Any:
+    """Write the course of a match, as much of it as there is room for.
+
+    Returns:
+        The length of the course of the whole rounds, and how many decisions were taken: all of them, or those until
+        the match was won or one was not legal.
+    """
+    start_match(state)
+    length = whole = taken = np.int64(0)
     while True:
-        state = recorder.match.state
-        action = int(only_action(state))
+        if length < len(course):
+            course[length] = state
+        length += 1
+        if state.result != RUNNING:
+            whole = length
+            if state.result == WON:
+                return whole, taken
+            start_next_round(state)
+            continue
+        action = only_action(state)
         if action < 0:
-            action = next(decisions, -1)
-        if action < 0:
-            return record_line(record) if record else ""
-        recorder.play(move_text(*action_move(state, action)))
-        if recorder.match.round_over:
-            record = recorder.record()
-            if recorder.match.winner is not None:
-                return record_line(record)
-            recorder.next_round()
+            if taken == len(decisions) or not ends_is_legal(state, decisions[taken]):
+                return whole, taken
+            action = decisions[taken]
+            taken += 1
+        ends_step(state, action)
 
 
 def line_ups(plan: Plan, played: Sequence[Played]) -> Iterator[str]:
@@ -54,12 +94,12 @@ def line_ups(plan: Plan, played: Sequence[Played]) -> Iterator[str]:
     """
     names, size, number = unique_names(plan.agents), block_size(plan.num_players), 0
     for result in played:
-        blocks = result.blocks
-        for match, (tally, line) in enumerate(zip(blocks.tallies, blocks.lines, strict=True)):
-            number += bool(line)
+        for match, tally in enumerate(result.blocks.tallies):
+            recorded = bool(tally["rounds"])  # whole ones: without any there is no record
+            number += recorded
             own = seats_of_a(plan.num_players, match % size)
             told = {
-                "record": number if line else None,
+                "record": number if recorded else None,
                 "pair": [names[result.a], names[result.b]],
                 "block": match // size,
                 "rotation": match % size,

@@ -35,7 +35,7 @@ class Plan:
         elo_bounds: stop a pair as soon as a sequential test between these has decided.
         sample: networks sample their actions rather than take the most probable ones.
         move_timeout: seconds for each decision of a guest; None for any time.
-        keep_matches: keep the records of the matches.
+        keep_matches: keep the decisions taken, from which `record_lines` makes the records of the matches.
     """
 
     agents: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,8 @@ class Position:
     @property
     def scores(self) -> list[int]:
         """Raw points per side."""
-        return [int(score) for score in self.state.scores[: num_sides(self.num_players)]]
+        scores: list[int] = self.state.scores[: num_sides(self.num_players)].tolist()
+        return scores
 
     @property
     def hands(self) -> list[list[str]]:
@@ -94,8 +95,8 @@ class Position:
     @property
     def boneyard(self) -> list[str]:
         """Tiles that can still be drawn, the next one first; "?" where hidden."""
-        left = self.state.boneyard[self.state.drawn : self.state.boneyard_size]
-        return ["?" if tile == NO_TILE else tile_name(int(tile)) for tile in left]
+        left = self.state.boneyard[self.state.drawn : self.state.boneyard_size].tolist()
+        return ["?" if tile == NO_TILE else tile_name(tile) for tile in left]
 
     @property
     def winner(self) -> int | None:
@@ -115,18 +116,7 @@ class Position:
     @property
     def events(self) -> list[dict[str, Any]]:
         """Events of the last action in order (R21): `side, placement, settlement, partner, accepted`; partner <= 0."""
-        return [
-            {
-                "side": side,
-                "placement": placement,
-                "settlement": settlement,
-                "partner": -deduction,
-                "accepted": bool(int(self.state.accepted) >> index & 1),
-            }
-            for index, (side, placement, settlement, deduction) in enumerate(
-                self.state.events[: self.state.num_events].tolist()
-            )
-        ]
+        return told_events(self.state.events[: self.state.num_events].tolist(), int(self.state.accepted))
 
     @property
     def history(self) -> list[str]:
@@ -337,6 +327,20 @@ class Match(Position):
     def to_bytes(self) -> bytes:
         """Return the STATE record's bytes: a save-game."""
         return self.state.tobytes()
+
+
+def told_events(events: Iterable[Sequence[int]], accepted: int) -> list[dict[str, Any]]:
+    """Return events as `Position.events` does: from the rows of the field `events` that are in use, and `accepted`."""
+    return [
+        {
+            "side": side,
+            "placement": placement,
+            "settlement": settlement,
+            "partner": -deduction,
+            "accepted": bool(accepted >> index & 1),
+        }
+        for index, (side, placement, settlement, deduction) in enumerate(events)
+    ]
 
 
 def checked_state(data: bytes) -> State:

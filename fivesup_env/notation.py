@@ -266,7 +266,7 @@ def parse_position(text: object) -> State:
 
 def result_of(state: State) -> dict[str, Any] | None:
     """Return how the round ended: {"out": seat}, {"blocked": [lowest seats]} or {"won": side}; None: it goes on."""
-    result, value = int(state.result), int(state.result_of)
+    result, value = int(state["result"]), int(state["result_of"])
     if result == RUNNING:
         return None
     if result == BLOCKED:
@@ -302,11 +302,8 @@ def _tile_words(state: State) -> list[str]:
 
 def visible_hands(state: State) -> list[list[str]]:
     """Return each seat's hand as texts, with "?" for every tile that a view hides."""
-    hands = []
-    for seat in range(int(state.num_players)):
-        texts = tile_texts(int(state.hands[seat]))
-        hands.append(texts if texts else ["?"] * int(state.hand_sizes[seat]))
-    return hands
+    hands = [tile_texts(hand) for hand in state.hands[: state.num_players].tolist()]
+    return [hand or ["?"] * int(state.hand_sizes[seat]) for seat, hand in enumerate(hands)]
 
 
 def _known(tile: int) -> str:

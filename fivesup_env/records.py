@@ -1,8 +1,8 @@
 """Match records: whole matches as lines of JSON, to be kept, read, and played again.
 
-`Recorder` builds a record while a match is played, `record_line` makes a line of it, `read_records`
-reads a file of lines, and `replay` plays one again and finds the first thing that the rules do not
-bear out. The format is that of `Record`.
+`record_of` makes a record of the course of a match, which a `Recorder` keeps while it is played. `record_line`
+makes a line of it, `read_records` reads a file of lines, and `replay` plays one again and finds the first
+thing that the rules do not bear out. The format is that of `Record`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from typing import (
     is_typeddict,
 )
 
-from fivesup_env.match import Match
+import numpy as np
+
+from fivesup_env.match import Match, told_events
 from fivesup_env.notation import IllegalAction, lay_out, tile_texts
+from fivesup_env.rules.state import STATE, States
 
 RECORD_VERSION: Final = 1
 
@@ -129,7 +132,7 @@ def outcome(match: Match) -> Outcome:
 
 
 class Recorder:
-    """Builds the record of a match: play the match through it, then take `record()`.
+    """Keeps the course of a match: play the match through it, then take `record()`.
 
     Args:
         match: a match at the start of its first round, which the recorder plays on from now on.
@@ -142,9 +145,7 @@ class Recorder:
         if match.round != 1 or match.round_over or match.history:
             raise ValueError(f'a record begins with the first round, before its first action, not in "{match!r}"')
         self.match = match
-        self._laid_out: LaidOut | None = None if _is_dealt(match) else {"scores": match.scores}
-        self._rounds: list[Round] = []
-        self._begin_round()
+        self._course = [match.state.copy()]
 
     def play(self, move: str) -> None:
         """Let the seat to move do this, as `Match.play` does.
@@ -152,14 +153,8 @@ class Recorder:
         Raises:
             IllegalAction: it is not legal. Nothing has changed then.
         """
-        seat = self.match.turn
         self.match.play(move)
-        current = self._rounds[-1]
-        current["actions"].append(f"{seat} {move}")
-        current["events"].append(cast("list[Event]", self.match.events))
-        if self.match.round_over:
-            current["scores"] = self.match.scores
-            current["result"] = cast("Result", self.match.round_result)
+        self._course.append(self.match.state.copy())
 
     def next_round(self) -> None:
         """Deal the next round, as `Match.next_round` does.
@@ -168,7 +163,7 @@ class Recorder:
             ValueError: the round is not over, or the match is.
         """
         self.match.next_round()
-        self._begin_round()
+        self._course.append(self.match.state.copy())
 
     def record(self) -> Record:
         """Return the record of the match as far as it was played: whole rounds only.
@@ -176,38 +171,56 @@ class Recorder:
         Raises:
             ValueError: the round is not over.
         """
-        match = self.match
-        if not match.round_over:
-            raise ValueError(f'a record holds whole rounds, and round {match.round} is not over, in "{match!r}"')
-        winner, tied, leading = outcome(match)
-        return cast(
-            "Record",
-            {
-                "fivesup": RECORD_VERSION,
-                **parameters(match),
-                "seed": int(match.state.seed),
-                **({} if self._laid_out is None else {"laid_out": self._laid_out}),
-                "rounds": list(self._rounds),
-                "winner": winner,
-                "tied": tied,
-                "leading": leading,
-                "scores": match.scores,
-            },
-        )
+        return record_of(np.array(self._course, STATE))
 
-    def _begin_round(self) -> None:
-        match = self.match
-        self._rounds.append(
-            {
-                "starter": match.starter,
-                "hands": match.hands,
-                "boneyard": match.boneyard,
-                "actions": [],
-                "events": [],
-                "scores": [],
-                "result": {},
-            }
-        )
+
+def record_of(course: States) -> Record:
+    """Return the record of a match from its whole course.
+
+    Args:
+        course: STATE[T], from the first deal on: the match after every deal and every action, in order.
+
+    Raises:
+        ValueError: the last round is not over.
+    """
+    first, last = Match.from_state(course[0]), Match.from_state(course[-1])
+    if not last.round_over:
+        raise ValueError(f'a record holds whole rounds, and round {last.round} is not over, in "{last!r}"')
+    deals = np.flatnonzero(np.diff(course["round_number"])) + 1
+    record = {
+        "fivesup": RECORD_VERSION,
+        **parameters(first),
+        "seed": int(first.state.seed),
+        **({} if _is_dealt(first) else {"laid_out": {"scores": first.scores}}),
+        "rounds": [_round_of(states) for states in np.split(course, deals)],
+        **outcome(last)._asdict(),
+        "scores": last.scores,
+    }
+    return cast("Record", record)
+
+
+def _round_of(states: States) -> Round:
+    """Return what a record says of a round: STATE[T], as dealt and after every action."""
+    dealt, over = Match.from_state(states[0]), Match.from_state(states[-1])
+    return {
+        "starter": dealt.starter,
+        "hands": dealt.hands,
+        "boneyard": dealt.boneyard,
+        "actions": over.history,
+        "events": _events_of(states[1:]),
+        "scores": over.scores,
+        "result": cast("Result", over.round_result),
+    }
+
+
+def _events_of(states: States) -> list[list[Event]]:
+    """Return the events of each of these actions; they are looked up for all at once, since most have none."""
+    events: list[list[Event]] = [[] for _ in states]
+    with_events = np.flatnonzero(states["num_events"])
+    columns = (states[name][with_events].tolist() for name in ("events", "num_events", "accepted"))
+    for index, rows, count, accepted in zip(with_events.tolist(), *columns, strict=True):
+        events[index] = cast("list[Event]", told_events(rows[:count], accepted))
+    return events
 
 
 def parameters(match: Match) -> dict[str, Any]:

@@ -108,8 +108,7 @@ def final_scores(tally: Any, sides: int) -> list[int]:
 
 def records_of(blocks: Blocks, seats: int, first_seed: int) -> list[Record | None]:
     """The record of every match, None where there is none."""
-    lines = record_lines(blocks, seats, first_seed)
-    return [next(read_records([line])) if line else None for line in lines]
+    return [next(read_records([line])) if line else None for line in record_lines(blocks, seats, first_seed)]
 
 
 # Which matches
@@ -503,7 +502,7 @@ def test_agents_that_always_fail_lose_with_their_first_turn(seats: int) -> None:
     assert not blocks.tallies["rounds"].any()
     assert not blocks.tallies["points"].any()
     assert not blocks.margins.any()
-    assert record_lines(blocks, seats, 0) == [""] * len(starters)
+    assert list(record_lines(blocks, seats, 0)) == [""] * len(starters)
 
 
 @pytest.mark.parametrize("seats", SEATS)

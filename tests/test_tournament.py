@@ -41,7 +41,7 @@ def facts(played: Played) -> tuple[Any, ...]:
         blocks.decisions.tolist(),
         blocks.seconds.shape,
         blocks.forfeit_reasons,
-        blocks.lines,
+        blocks.actions,
     )
 
 
@@ -97,7 +97,7 @@ def test_each_pair_plays_its_blocks_from_the_seed_on(seats: int) -> None:
         assert played.blocks.margins.tolist() == expected.margins.tolist()
         assert played.blocks.decisions.shape == played.blocks.seconds.shape == (3, 2)  # a row for each chunk
         assert played.blocks.decisions.sum(axis=0).tolist() == expected.decisions[0].tolist()
-        assert played.blocks.lines == []
+        assert played.blocks.actions == []
 
 
 def test_those_who_watch_see_every_chunk() -> None:
@@ -296,7 +296,6 @@ def test_a_chunk_is_kept_whole(tmp_path: Path) -> None:
     (tmp_path / "chunks").mkdir()
     blocks = play_blocks(RandomAgent(), GreedyAgent(), 3, first=64, count=4)
     blocks.forfeit_reasons = ["ValueError: \ud800 « é"], []
-    blocks.lines = ['{"fivesup":1}\n', ""]
     save_chunk(tmp_path, 5, 64, blocks)
     plan = dataclasses.replace(PLAN, num_players=3)
     found = load_chunk(tmp_path, plan, 5, 64, 4)
@@ -461,7 +460,7 @@ def test_a_run_with_a_guest(tmp_path: Path) -> None:
     assert result.blocks.forfeits_of_a().tolist() == [True, False]
     assert result.blocks.tallies[1].tobytes() == sound.tallies[1].tobytes()
     assert result.blocks.forfeit_reasons == (["GuestError: its process died"], [])
-    assert result.blocks.lines[1] == record_lines(sound, 2, 53)[1]
+    assert result.blocks.actions[1] == sound.actions[1]
     assert same(run(plan, folder=tmp_path), [result])
 
 
@@ -474,7 +473,7 @@ def test_who_sees_all() -> None:
 def test_matches_are_kept_as_records_with_their_line_ups(tmp_path: Path, seats: int) -> None:
     plan = Plan(("greedy", "random", "greedy"), ((0, 1), (1, 2)), seats, 2, seed=6, keep_matches=True)
     played = run(plan, folder=tmp_path)
-    lines = [line for result in played for line in result.blocks.lines]
+    lines = [line for result in played for line in record_lines(result.blocks, seats, 6)]
     told = [json.loads(line) for line in line_ups(plan, played)]
     size = 3 if seats == 3 else 2
     assert len(lines) == len(told) == 2 * 2 * size
@@ -500,7 +499,7 @@ def test_line_ups_number_the_records_that_there_are() -> None:
     blocks.tallies = np.zeros(4, arena.TALLY)
     blocks.tallies["winner"] = [1, -1, -1, 0]
     blocks.tallies["forfeit"] = [-1, 1, 0, -1]
-    blocks.lines = ["first\n", "", "second\n", "third\n"]
+    blocks.tallies["rounds"] = [20, 0, 1, 20]
     told = [json.loads(line) for line in line_ups(PLAN, [Played(0, 1, blocks), Played(0, 1, blocks)])]
     assert [line["record"] for line in told] == [1, None, 2, 3, 4, None, 5, 6]
     assert [line["winner"] for line in told] == 2 * [1, None, None, 0]

@@ -33,6 +33,7 @@ DOUBLE_PORT_NAMES = ("line_a", "line_b", "branch_a", "branch_b")
 HALF_PORT_NAMES = ("low", "high")
 
 _TILES = [(low, high) for low in range(NUM_VALUES) for high in range(low, NUM_VALUES)]
+_TILE_NAMES = [f"{low}|{high}" for low, high in _TILES]
 _NON_DOUBLES = [tile for tile, (low, high) in enumerate(_TILES) if low != high]
 _FIRST_HALF_PORT = 4 * NUM_DOUBLES
 
@@ -82,6 +83,11 @@ PORT_SLOT: NDArray[np.int64] = np.arange(NUM_PORTS) - FIRST_PORT[PORT_TILE]
 PORT_VALUE: NDArray[np.int64] = np.where((LOW == HIGH)[PORT_TILE] | (PORT_SLOT == 0), LOW[PORT_TILE], HIGH[PORT_TILE])
 PORT_KIND: NDArray[np.int64] = np.where((LOW != HIGH)[PORT_TILE], HALF, np.where(PORT_SLOT <= LINE_B, LINE, BRANCH))
 
+_PORT_NAMES = [
+    f"{_TILE_NAMES[tile]}.{(HALF_PORT_NAMES if kind == HALF else DOUBLE_PORT_NAMES)[slot]}"
+    for tile, slot, kind in zip(PORT_TILE, PORT_SLOT, PORT_KIND, strict=True)
+]
+
 
 def tiles_up_to(max_pip: int) -> int:
     """Return the mask of the tiles of a double-`max_pip` set (R1 is ``max_pip=6``)."""
@@ -95,10 +101,9 @@ def tile_ids(mask: int) -> list[int]:
 
 def tile_name(tile: int) -> str:
     """Return the text of a tile, its smaller half first: "1|4"."""
-    return f"{LOW[tile]}|{HIGH[tile]}"
+    return _TILE_NAMES[tile]
 
 
 def port_name(port: int) -> str:
     """Return the text of a port with its tile: "1|4.low", "1|1.branch_a" (R6)."""
-    names = HALF_PORT_NAMES if PORT_KIND[port] == HALF else DOUBLE_PORT_NAMES
-    return f"{tile_name(int(PORT_TILE[port]))}.{names[PORT_SLOT[port]]}"
+    return _PORT_NAMES[port]

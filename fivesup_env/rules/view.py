@@ -74,15 +74,17 @@ def _hide_draws(state: State, seat: int) -> None:
 def history(state: State) -> list[Move]:
     """Return all actions of the round so far, in order; works on states and views alike."""
     moves: list[Move] = []
-    count, num_players, turn = int(state.num_placed), int(state.num_players), int(state.starter)
+    # In Python, a record's items are read four times as fast as its attributes.
+    count, num_players, turn = (int(state[name]) for name in ("num_placed", "num_players", "starter"))
     placements = (state[name][:count].tolist() for name in ("history_turn", "history_tile", "history_port"))
     for turn_and_draws, tile, port in zip(*placements, strict=True):
         draws, seat = divmod(turn_and_draws, 4)
         moves += _before(num_players, turn, draws, seat)
         moves.append(Move(seat, tile, port))
         turn = (seat + 1) % num_players
-    if not _ended_by_placement(state):
-        moves += _before(num_players, turn, int(state.draws), int(state.turn))
+    draws, until = int(state["draws"]), int(state["turn"])
+    if draws or not state["result"]:  # else the last action was a placement, after which `turn` tells of no passes
+        moves += _before(num_players, turn, draws, until)
     return moves
 
 
@@ -102,11 +104,6 @@ def initial_hands(state: State) -> list[int]:
         elif tile != PASS:
             hands[seat] |= 1 << tile
     return [hand & ~new for hand, new in zip(hands, received, strict=True)]
-
-
-def _ended_by_placement(state: State) -> bool:
-    """Tell whether the round is over and its last action was a placement, after which `turn` tells of no passes."""
-    return bool(state.result) and not state.draws
 
 
 def _before(num_players: int, turn: int, draws: int, until: int) -> list[Move]:

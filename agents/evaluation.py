@@ -82,8 +82,8 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     plan = plan_of(arguments)
     if arguments.out and (arguments.out / "plan.json").exists() and not arguments.resume:
         raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
-    from agents.report import terminal_table
     from agents.results import results_of
+    from agents.terminal import terminal_table
     from agents.tournament import run, who_sees_all
 
     with _Progress(plan) as progress:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +18,34 @@ from fivesup_env import __version__
 from fivesup_env.files import replacing
 from fivesup_env.rules.state import num_sides
 
+if sys.platform != "win32":
+    import fcntl
+
 if TYPE_CHECKING:
     from agents.tournament import Plan
 
 _GROWS: Final = "blocks"  # the one field of a plan that may be larger when a run goes on
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder, which is made if need be, until the end of the block or of this process.
+
+    The operating system holds the lock, so that a run which is killed leaves none behind. On Windows there is none.
+
+    Raises:
+        ValueError: another run is at work in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("wb") as file:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"another run is at work in {folder}: wait for its end, or give another folder"
+                ) from None
+        yield
 
 
 def claim(folder: Path, plan: Plan) -> None:

@@ -8,23 +8,21 @@ the others' results unread for ever.
 from __future__ import annotations
 
 import os
-import signal
 import traceback
 from collections import deque
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agents.agent import Agent, is_guest, make_agent
 from agents.arena import Blocks, play_blocks
-from agents.guests import GuestAgent, GuestError, end_with_parent
+from agents.guests import GuestAgent, GuestError
+from agents.processes import begin_child, interrupt_held, new_child
 
 if TYPE_CHECKING:
     from agents.tournament import Plan
 
-_CONTEXT: Final = get_context("spawn")
 _MOST_DEATHS: Final = 3  # of workers, at one chunk
 
 
@@ -65,7 +63,7 @@ class Crew:
         self._workers: list[_Worker] = []
         if workers > 1:
             close_agents(self._agents)
-            self._workers = [self._hire() for _ in range(workers)]
+            self._hire_all(workers)
 
     def __enter__(self) -> Crew:
         return self
@@ -74,9 +72,14 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End. What is still under way is no longer wanted: after an interruption, or when a test has decided."""
-        close_agents(self._agents)
-        for worker in self._workers:
-            _dismiss(worker)
+        self.close()
+
+    def close(self) -> None:
+        """End the processes."""
+        with interrupt_held():
+            close_agents(self._agents)
+            for worker in self._workers:
+                _dismiss(worker)
 
     def ask(self, chunk: Chunk) -> None:
         """Have a chunk played; `result` waits for it."""
@@ -130,16 +133,22 @@ class Crew:
         self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
         if deaths == _MOST_DEATHS:
             raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
-        _dismiss(worker)
-        self._workers[self._workers.index(worker)] = self._hire()
+        with interrupt_held():
+            _dismiss(worker)
+            self._workers[self._workers.index(worker)] = self._hire()
         self._waiting.appendleft(chunk)
 
+    def _hire_all(self, count: int) -> None:
+        try:
+            for _ in range(count):
+                with interrupt_held():
+                    self._workers.append(self._hire())
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+
     def _hire(self) -> _Worker:
-        mine, theirs = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=_work, args=(self._plan, theirs))
-        process.start()
-        theirs.close()
-        return _Worker(process, mine)
+        return _Worker(*new_child(_work, self._plan))
 
 
 def _dismiss(worker: _Worker) -> None:
@@ -151,8 +160,7 @@ def _dismiss(worker: _Worker) -> None:
 def _work(plan: Plan, pipe: Connection) -> None:
     """Play chunks as they come, until the pipe is closed."""
     os.environ["OMP_NUM_THREADS"] = "1"  # the processes share the cores; more threads would wait for each other
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    end_with_parent()
+    begin_child()
     agents = None
     while True:
         try:
@@ -189,8 +197,9 @@ def make_agents(plan: Plan) -> list[Agent]:
         for text in plan.agents:
             agent = GuestAgent(text, plan.move_timeout) if is_guest(text) else make_agent(text, sample=plan.sample)
             agents.append(agent)
-            _warm_up(text, agent, plan)
             agent.reset(plan.seed)
+            if not is_guest(text):
+                _warm_up(text, agent, plan)
     except GuestError as error:
         close_agents(agents)
         raise ValueError(f"agent {text!r} cannot be reset: {error}") from None
@@ -201,10 +210,13 @@ def make_agents(plan: Plan) -> list[Agent]:
 
 
 def _warm_up(text: str, agent: Agent, plan: Plan) -> None:
-    """Let an agent play a round, off the clock: that compiles and loads what it needs."""
+    """Let an agent of ours play a round, off the clock: that compiles and loads what it needs.
+
+    A guest might never answer, and might count what it is asked.
+    """
     blocks = play_blocks(agent, agent, plan.num_players, first=0, count=1, max_rounds=1)
     reasons = blocks.forfeit_reasons[0] + blocks.forfeit_reasons[1]
-    if reasons and not is_guest(text):
+    if reasons:
         raise ValueError(f"agent {text!r} does not work: {reasons[0]}")
 
 

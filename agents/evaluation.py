@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return evaluate(parser.parse_args(given), given)
     except ValueError as error:
         parser.error(str(error))
+    except KeyboardInterrupt:  # while there is nothing to tell yet
+        return 130
 
 
 def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
@@ -82,8 +84,8 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     plan = plan_of(arguments)
     if arguments.out and (arguments.out / "plan.json").exists() and not arguments.resume:
         raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
-    from agents.report import terminal_table
     from agents.results import results_of
+    from agents.terminal import terminal_table
     from agents.tournament import run, who_sees_all
 
     with _Progress(plan) as progress:
@@ -91,7 +93,8 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     results = results_of(plan, played, who_sees_all(plan, played), command=command, rate_all=arguments.rate_all)
     whole = all(result.finished for result in played)
     if not whole:
-        print("stopped: what follows is of the blocks that were finished", file=sys.stderr)
+        told = "what follows is of the blocks that were finished" if results["pairs"] else "no block was finished"
+        print(f"stopped: {told}", file=sys.stderr)
     if results["pairs"]:
         print(terminal_table(results))
     if arguments.out and results["pairs"]:

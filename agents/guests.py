@@ -8,10 +8,6 @@ the arena turns into a forfeit.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import signal
-import threading
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -19,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.agent import make_guest
+from agents.processes import begin_child, interrupt_held, new_child
 from fivesup_env.rules.state import States
 
 #: Seconds that a child may take to import and make its agent, and to reset it.
 START_TIMEOUT: Final = 120.0
-
-_CONTEXT: Final = multiprocessing.get_context("spawn")
 
 
 class GuestError(RuntimeError):
@@ -92,11 +87,9 @@ class GuestAgent:
 
     def _start(self) -> Any:
         """Start the child; return whether its agent sees all."""
-        self._pipe, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(self.text, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
         try:
+            with interrupt_held():
+                self._process, self._pipe = new_child(_serve, self.text, daemon=True)
             worked, answer = self._pipe.recv() if self._pipe.poll(START_TIMEOUT) else (False, "it took too long")
         except (EOFError, OSError):
             worked, answer = False, "its process died"
@@ -109,22 +102,9 @@ class GuestAgent:
         return answer
 
 
-def end_with_parent() -> None:
-    """End this process as soon as its parent is gone, killed or not: nobody waits for what it does any more."""
-
-    def wait() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def _serve(text: str, pipe: Connection) -> None:
     """Make the agent and answer until the pipe is closed: pairs of whether it worked, and the answer."""
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    begin_child()
     with contextlib.suppress(EOFError, OSError):
         try:
             agent = make_guest(text)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agents.arena import Blocks, block_size, even_share, no_blocks, scores_of_a
-from agents.chunks import claim, load_chunk, save_chunk
+from agents.chunks import claim, load_chunk, locked, save_chunk
 from agents.crew import Chunk, Crew
 from agents.statistics import SequentialTest
 from fivesup_env.rules.state import check_int
@@ -78,21 +79,20 @@ def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watc
         For every pair, what it has played.
 
     Raises:
-        ValueError: an agent cannot be made, or the folder holds another run; says which and why.
+        ValueError: an agent cannot be made, or the folder holds another run, or one that is still at work; says which
+            and why.
     """
-    with Crew(plan, check_int("workers", workers, 1, 1024)) as crew:
-        played = [
-            Played(a, b, no_blocks(plan.num_players), sees_all=(crew.sees_all[a], crew.sees_all[b]))
-            for a, b in plan.pairs
-        ]
+    check_int("workers", workers, 1, 1024)
+    played = [Played(a, b, no_blocks(plan.num_players)) for a, b in plan.pairs]
+    with suppress(KeyboardInterrupt), Crew(plan, workers) as crew, ExitStack() as held:
+        for result in played:
+            result.sees_all = (crew.sees_all[result.a], crew.sees_all[result.b])
         if folder is not None:
+            held.enter_context(locked(folder))
             claim(folder, plan)
-        try:
-            for pair, result in enumerate(played):
-                _play_pair(plan, pair, result, crew, folder, watch)
-                result.finished = True
-        except KeyboardInterrupt:
-            pass
+        for pair, result in enumerate(played):
+            _play_pair(plan, pair, result, crew, folder, watch)
+            result.finished = True
     return played
 
 

@@ -96,6 +96,21 @@ class Clairvoyant(Keyed):
         return super().act(views, masks, keys + np.bitwise_xor.reduce(views["hands"], axis=1) + views["seed"])
 
 
+class Diary(Keyed):
+    """Answers with all that it was asked so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def reset(self, seed: int) -> None:
+        self.asked.append(f"reset {seed}")
+
+    def act(self, views: Any, masks: Any, keys: Any) -> Any:
+        self.asked.append(f"act {len(views)}")
+        return self.asked
+
+
 # Factories that give no agent
 
 

@@ -1,16 +1,24 @@
-"""Workers that die: their chunks are played again, and the results are the same."""
+"""Workers that die: their chunks are played again, and the results are the same. Agents made; Ctrl-C meanwhile."""
 
 from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from agents import crew
-from agents.crew import Chunk, Crew
+from agents.agent import Agent
+from agents.crew import Chunk, Crew, close_agents, make_agents
 from agents.tournament import Plan
+from fivesup_env.rules.state import STATE
+from tests.guest_agents import Diary
+from tests.processes import next_line, script
 
 PLAN = Plan(("greedy", "random"), ((0, 1),), 2, 60, seed=11)
 CHUNKS = [Chunk(0, first, 10) for first in range(0, 60, 10)]
@@ -70,3 +78,64 @@ def test_an_agent_that_does_not_work_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("agents.baselines.GreedyAgent.act", fail)
     with pytest.raises(ValueError, match="agent 'greedy' does not work: OSError: no table"):
         Crew(PLAN, 1)
+
+
+def ask(agent: Agent) -> Any:
+    """What an agent answers that gives no actions."""
+    return agent.act(np.zeros(1, STATE), np.ones((1, 163), np.int8), np.zeros(1, np.uint64))
+
+
+def test_a_guest_is_reset_and_not_asked_before_the_first_match() -> None:
+    agents = make_agents(replace(PLAN, agents=("tests.guest_agents:Diary", "greedy")))
+    try:
+        assert ask(agents[0]) == ["reset 11", "act 1"]
+    finally:
+        close_agents(agents)
+
+
+def test_an_agent_of_ours_is_reset_before_it_plays_to_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    diary = Diary()
+    monkeypatch.setattr(crew, "make_agent", lambda text, sample: diary)
+    with pytest.raises(ValueError, match="agent 'greedy' does not work: ValueError: act must return"):
+        make_agents(PLAN)
+    assert diary.asked[0] == "reset 11"
+    assert diary.asked[1].startswith("act")
+
+
+INTERRUPTED = """
+import os
+import sys
+from agents import crew
+from agents.evaluation import main
+
+def told(self, hire=crew.Crew._hire):
+    worker = hire(self)
+    print("hired", flush=True)
+    return worker
+
+if __name__ == "__main__":
+    os.dup2(1, 2)  # what it and its children say of errors is seen, too
+    crew.Crew._hire = told
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes")
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["greedy", "tests.guest_agents:loop"], "looping"),  # while it waits for a guest to be made
+        (["greedy", "random", "--workers", "3"], "hired"),  # while the workers start
+    ],
+)
+def test_ctrl_c_while_agents_are_made_leaves_nothing_behind(tmp_path: Path, arguments: list[str], where: str) -> None:
+    path = tmp_path / "interrupted.py"
+    path.write_text(INTERRUPTED)
+    with script(path, *arguments, "--out", str(tmp_path / "run")) as process:
+        assert next_line(process) == f"{where}\n"
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        rest, _ = process.communicate(timeout=60)  # which ends when the last process has ended
+    assert process.returncode == 130
+    told = [line for line in rest.splitlines() if line != where]
+    assert told == ["stopped: no block was finished"]
+    assert not (tmp_path / "run" / "results.json").exists()

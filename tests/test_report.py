@@ -1,4 +1,4 @@
-"""The terminal's table line by line; the page: its structure, its figures against the results, its bytes, its file."""
+"""The page: its structure, its figures against the results, its bytes, its file."""
 
 from __future__ import annotations
 
@@ -16,168 +16,13 @@ from typing import Any
 
 import pytest
 
-from agents.report import milliseconds, number, short_names, terminal_table, write_report
-from tests.conftest import DATA
+from agents.report import write_report
+from agents.result_texts import short_names
+from agents.terminal import terminal_table
+from tests.results import Results, estimate, example, pair_of, results_of, three_seats, without_estimates
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = '<b onclick=\'x()\'>&amp; "$x^2$" \n id="figure_1" 骨牌 #0072b2'
-
-Results = dict[str, Any]
-
-
-def example() -> Results:
-    """The stored results: a round robin of five agents, and a sixth that met three of them."""
-    results: Results = json.loads((DATA / "results_example.json").read_text(encoding="utf-8"))
-    return results
-
-
-def estimate(mean: float, half: float) -> dict[str, float]:
-    return {"mean": mean, "low": mean - half, "high": mean + half}
-
-
-def pair_of(a: str, b: str, win_rate: float | None = 0.625, **changed: Any) -> Results:
-    """A pair of which everything is known that two seats can have."""
-    points = {"placements": estimate(15, 1), "going_out": estimate(6, 1), "blocked": estimate(0.5, 0.25)}
-    return {
-        **{"a": a, "b": b, "matches": 200, "win_rate": win_rate, "low": 0.5625, "high": 0.6875},
-        **{"seconds_per_decision_a": 0.002, "seconds_per_decision_b": 5e-7},
-        **{"blocks": 100, "even": 0.5, "decided": None},
-        **{"margin_per_round": estimate(1.5, 0.25), "rounds_per_match": estimate(15.5, 0.5)},
-        **{"going_out_rate_a": estimate(0.5, 0.125), "going_out_rate_b": estimate(0.375, 0.125)},
-        **{"blocked_rate": estimate(0.125, 0.0625)},
-        **{"refused_rate_a": estimate(0.03125, 0.015625), "refused_rate_b": estimate(0.0625, 0.03125)},
-        **{"points_a": {**points, "partner": None}, "points_b": {**points, "partner": None}},
-        **{"margins": [[-5, 1], [0, 2], [10, 5]], "course": [[100, 0.75, 0.5, 1.0], [200, 0.625, 0.5625, 0.6875]]},
-        **{"forfeits_a": 0, "forfeits_b": 0},
-        **changed,
-    }
-
-
-def results_of(*pairs: Results, cheats: tuple[str, ...] = (), **changed: Any) -> Results:
-    """The results of these pairs, with ratings 100 apart for all agents that do not cheat."""
-    names = list(dict.fromkeys(name for pair in pairs for name in (pair["a"], pair["b"])))
-    rated = [name for name in names if name not in cheats]
-    elos = [50.0 * (len(rated) - 1) - 100 * place for place in range(len(rated))]
-    agent = {"forfeits": 0, "forfeit_reasons": [], "seconds_per_decision": estimate(0.0125, 0.0025)}
-    return {
-        **{"version": 1, "players": 2, "seed": 7, "command": names, "versions": {"fivesup": "0.1.0"}},
-        "agents": [{"name": name, "sees_all": name in cheats, **agent} for name in names],
-        "pairs": list(pairs),
-        "ratings": [
-            {"agent": name, "elo": elo, "low": elo - 20, "high": elo + 20}
-            for name, elo in zip(rated, elos, strict=True)
-        ],
-        "nash": [{"agent": name, "weight": float(place == 0), "skill": -place / 8} for place, name in enumerate(rated)],
-        **changed,
-    }
-
-
-def without_estimates() -> Results:
-    """One pair that has not played: null wherever there can be one."""
-    pair = pair_of("greedy", "random", None, matches=0, blocks=0, margins=[], course=[])
-    for key, value in pair.items():
-        if (isinstance(value, dict) and "mean" in value) or key in ("low", "high") or key.startswith("seconds"):
-            pair[key] = None
-    pair["points_a"] = pair["points_b"] = dict.fromkeys(pair["points_a"])
-    results = results_of(pair, ratings=[], nash=[])
-    for agent in results["agents"]:
-        agent["seconds_per_decision"] = None
-    return results
-
-
-def three_seats() -> Results:
-    """Both orientations of a pair, in each of which one plays two; margins are halves of fives."""
-    first = pair_of("greedy", "random", 0.5, even=1 / 3, margins=[[-7.5, 1], [-2.5, 2], [0, 4]])
-    return results_of(first, pair_of("random", "greedy", 0.125, even=1 / 3), players=3)
-
-
-# The terminal
-
-
-def test_the_table_of_a_small_evaluation() -> None:
-    checkpoint = "runs/a-name-that-says-much/checkpoints/step_0010000000"
-    pairs = [
-        pair_of(checkpoint, "greedy", matches=12000, decided="better"),
-        pair_of("clairvoyant", "greedy", 0.9, low=0.885, high=0.915),
-        pair_of("greedy", "clairvoyant", None, low=None, high=None, matches=0, decided="open"),
-    ]
-    results = results_of(*pairs, cheats=("clairvoyant",))
-    results["agents"][1].update(forfeits=2, forfeit_reasons=["took too long", "action 17 is not\nlegal"])
-    results["agents"][2]["seconds_per_decision"] = None
-    assert terminal_table(results).splitlines() == [
-        "2 seats, seed 7, 3 pairs, 12,200 matches",
-        "",
-        "a                    b             win rate   95 % interval  matches  decided",
-        ".../step_0010000000  greedy           0.625  [0.562, 0.688]   12,000  better",
-        "clairvoyant*         greedy           0.900  [0.885, 0.915]      200  -",
-        "greedy               clairvoyant*         -               -        0  open",
-        "",
-        "agent                  Elo   95 % interval   Nash   skill  ms/decision  forfeits",
-        ".../step_0010000000  +50.0  [+30.0, +70.0]  1.000   0.000         12.5         0",
-        "greedy               -50.0  [-70.0, -30.0]  0.000  -0.125         12.5         2",
-        "clairvoyant*             -               -      -       -            -         0",
-        "",
-        "* sees hidden tiles: it cheats, and is not rated.",
-        ".../step_0010000000 = runs/a-name-that-says-much/checkpoints/step_0010000000",
-        r"greedy: 2 matches forfeited: took too long; action 17 is not\nlegal",
-    ]
-
-
-def test_three_seats_are_explained_and_a_column_without_decisions_is_left_out() -> None:
-    lines = terminal_table(three_seats()).splitlines()
-    assert lines[2:5] == [
-        "a       b       win rate   95 % interval  matches",
-        "greedy  random     0.500  [0.562, 0.688]      200",
-        "random  greedy     0.125  [0.562, 0.688]      200",
-    ]
-    assert lines[-1] == "With three seats one a plays against two b: an even share is 0.333."
-
-
-def test_eight_long_names_fit_and_the_key_has_them_all() -> None:
-    names = [f"runs/self-play-with-three-{run}/checkpoints/step_{step:010}" for run in "abc" for step in (1000, 2000)]
-    names += [f"pimc:worlds=400,seconds=0.25,playout=greedy,belief={belief}" for belief in ("counts", "uniform")]
-    text = terminal_table(results_of(*(pair_of(a, b) for a, b in itertools.combinations(names, 2))))
-    assert max(map(len, text.splitlines())) <= 100
-    keys = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
-    assert list(keys.values()) == names
-    assert [line.split()[:2] for line in text.splitlines()[3:31]] == [
-        list(two) for two in itertools.combinations(keys, 2)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("names", "shorts"),
-    [
-        (["greedy", "random"], ["greedy", "random"]),
-        (["runs/first/checkpoints/best", "greedy"], [".../best", "greedy"]),
-        (["runs/first/checkpoints/step_09", "greedy"], [".../step_09", "greedy"]),
-        (["pimc:worlds=400,seconds=0.25"], ["pimc:wor...nds=0.25"]),
-        (
-            ["long/path/a/checkpoints/final", "long/path/b/checkpoints/final"],
-            ["...a/che...ts/final", "...b/che...ts/final"],
-        ),
-        (["x" * 40 + "a" + "y" * 40, "x" * 40 + "b" + "y" * 40], ["...ayyyy...yyyyyyyy", "...byyyy...yyyyyyyy"]),
-        (["x" * 8 + "a" + "y" * 80, "x" * 8 + "a" + "y" * 81], ["...xxxxx...yyyy~1", "...xxxxx...yyyy~2"]),
-        (["a\tb", "\udcff"], [r"a\tb", r"\udcff"]),
-    ],
-)
-def test_short_names(names: list[str], shorts: list[str]) -> None:
-    assert short_names(names, 19) == dict(zip(names, shorts, strict=True))
-
-
-def test_numbers() -> None:
-    assert [number(value) for value in (None, 0.12345, -0.0001, 1234.5)] == ["-", "0.123", "0.000", "1,234.500"]
-    assert [number(value, 1, sign=True) for value in (2.25, -0.04, -2)] == ["+2.2", "0.0", "-2.0"]
-    seconds = (None, 0.0, 3.1234e-7, 0.000999, 0.0123456, 0.56789, 4.5678)
-    assert [milliseconds(value) for value in seconds] == ["-", "0", "0.000312", "0.999", "12.3", "568", "4,568"]
-
-
-def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
-    results = results_of(pair_of("greedy", "random"), version=2)
-    for refuse in (terminal_table, lambda results: write_report(results, tmp_path / "report.html")):
-        with pytest.raises(ValueError, match=r"^version 2 of the results is not known: this is for version 1$"):
-            refuse(results)
-    assert list(tmp_path.iterdir()) == []
 
 
 # The page
@@ -474,6 +319,14 @@ def test_outside_the_heat_map_all_colours_are_the_style_sheets(example_page: Pag
 # The file
 
 
+def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
+    results = results_of(pair_of("greedy", "random"), version=2)
+    for refuse in (terminal_table, lambda results: write_report(results, tmp_path / "report.html")):
+        with pytest.raises(ValueError, match=r"^version 2 of the results is not known: this is for version 1$"):
+            refuse(results)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_same_results_give_the_same_bytes_whatever_is_set(tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     results = results_of(pair_of("greedy", "random"))
@@ -513,7 +366,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
 
 def test_matplotlib_is_loaded_for_plots_only() -> None:
     code = (
-        "import json, sys; from agents.report import terminal_table; terminal_table(json.load(sys.stdin));"
+        "import json, sys; from agents.terminal import terminal_table; terminal_table(json.load(sys.stdin));"
         "print('matplotlib' in sys.modules)"
     )
     assert run_python(code, example()) == "False\n"

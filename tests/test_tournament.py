@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import random
+import sys
 from collections.abc import Callable, Iterator
 from multiprocessing import active_children
 from pathlib import Path
@@ -250,6 +251,20 @@ def test_a_killed_run_goes_on_and_leaves_no_process(tmp_path: Path, chunks_playe
     resumed = run(KILLED, folder=tmp_path / "run")
     assert len(chunks_played) == 20 - kept
     assert same(resumed, run(KILLED))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks")
+def test_a_folder_takes_one_run_at_a_time(tmp_path: Path) -> None:
+    folder, path = tmp_path / "run", tmp_path / "killed.py"
+    path.write_text(SCRIPT.replace("pair == 1", "True"))
+    with script(path, str(folder), "1") as process:
+        assert next_line(process) == "0 64\n"  # and it waits
+        with pytest.raises(ValueError, match=f"^another run is at work in {folder}: "):
+            run(KILLED, folder=folder)
+        assert rest_after_kill(process) == ""
+    short = dataclasses.replace(KILLED, blocks=32)
+    assert same(run(short, folder=folder), run(short))
+    assert same(run(short, folder=folder), run(short))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from agents.arena import TALLY, Blocks, block_size
+from agents.arena import TALLY, Blocks
 from fivesup_env import __version__
 from fivesup_env.files import replacing
 from fivesup_env.rules.state import num_sides
@@ -73,6 +73,7 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
             tallies = np.frombuffer(arrays["tallies"].tobytes(), TALLY)
             blocks = Blocks(
                 num_sides(plan.num_players),
+                plan.block_size(pair),
                 tallies,
                 arrays["a_sides"],
                 arrays["margins"],
@@ -83,7 +84,7 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
             )
     except Exception as error:  # zipfile, zlib, numpy and json have some ten kinds of them for damage
         raise ValueError(f"{path} is damaged: {error}; delete it, and its matches are played again") from None
-    return blocks if len(tallies) == count * block_size(plan.num_players) else None
+    return blocks if len(tallies) == count * blocks.block_size else None
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agents.arena import Blocks, block_size, seats_of_a
+from agents.agent import partners
+from agents.arena import Blocks, seated
 from agents.results import unique_names
 from fivesup_env.actions import action_move, only_action
 from fivesup_env.match import Match
@@ -22,7 +23,7 @@ def record_lines(blocks: Blocks, num_players: int, first_seed: int) -> list[str]
 
     A record holds whole rounds: after a forfeit, those before the round that was broken off.
     """
-    size = block_size(num_players)
+    size = blocks.block_size
     return [_line(actions, num_players, first_seed + match // size) for match, actions in enumerate(blocks.actions)]
 
 
@@ -50,21 +51,28 @@ def line_ups(plan: Plan, played: Sequence[Played]) -> Iterator[str]:
     """Yield a line of JSON for every match, in the order of their records: who sat where, and who won.
 
     Keys: `record`, the number of its line among the records, from 1, or null; `pair`, `block` and `rotation`; `seats`,
-    the agent in each; `winner`, the side, or null; `forfeit`, the seat that lost so, or null.
+    the agent in each, of a
+    named pair the partner by its own text; `winner`, the side, or null; `forfeit`, the seat that lost so, or null.
     """
-    names, size, number = unique_names(plan.agents), block_size(plan.num_players), 0
+    names, number = unique_names(plan.agents), 0
     for result in played:
-        blocks = result.blocks
+        blocks, size = result.blocks, result.blocks.block_size
+        sides = _seat_names(plan, names, result.a), _seat_names(plan, names, result.b)
         for match, (tally, line) in enumerate(zip(blocks.tallies, blocks.lines, strict=True)):
             number += bool(line)
-            own = seats_of_a(plan.num_players, match % size)
             told = {
                 "record": number if line else None,
                 "pair": [names[result.a], names[result.b]],
                 "block": match // size,
                 "rotation": match % size,
-                "seats": [names[result.a if mine else result.b] for mine in own],
+                "seats": seated(plan.num_players, match % size, *sides),
                 "winner": int(tally["winner"]) if tally["winner"] >= 0 else None,
                 "forfeit": int(tally["forfeit"]) if tally["forfeit"] >= 0 else None,
             }
             yield json.dumps(told) + "\n"
+
+
+def _seat_names(plan: Plan, names: Sequence[str], index: int) -> Sequence[str]:
+    """Return the names under which an agent sits: its own, or those of its two partners."""
+    pair = partners(plan.agents[index])
+    return pair if len(pair) == 2 else [names[index]]

@@ -67,13 +67,14 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
     path = _path(folder, pair, first)
     if not path.is_file():
         return None
+    size = plan.block_size(pair)
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             told: dict[str, Any] = json.loads(arrays["told"].tobytes())
             tallies = np.frombuffer(arrays["tallies"].tobytes(), TALLY)
             blocks = Blocks(
                 num_sides(plan.num_players),
-                plan.block_size(pair),
+                size,
                 tallies,
                 arrays["a_sides"],
                 arrays["margins"],
@@ -84,7 +85,7 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
             )
     except Exception as error:  # zipfile, zlib, numpy and json have some ten kinds of them for damage
         raise ValueError(f"{path} is damaged: {error}; delete it, and its matches are played again") from None
-    return blocks if len(tallies) == count * blocks.block_size else None
+    return blocks if len(tallies) == count * size else None
 
 
 def write_whole(path: Path, content: bytes) -> None:

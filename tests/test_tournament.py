@@ -317,7 +317,7 @@ def test_a_chunk_is_kept_whole(tmp_path: Path) -> None:
     blocks.forfeit_reasons = ["ValueError: \ud800 « é"], []
     blocks.lines = ['{"fivesup":1}\n', ""]
     save_chunk(tmp_path, 5, 64, blocks)
-    plan = dataclasses.replace(PLAN, num_players=3)
+    plan = dataclasses.replace(PLAN, num_players=3, pairs=7 * ((0, 1),))
     found = load_chunk(tmp_path, plan, 5, 64, 4)
     assert found is not None
     assert facts(Played(0, 1, [found])) == facts(Played(0, 1, [blocks]))

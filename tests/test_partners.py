@@ -227,9 +227,7 @@ def test_a_guest_as_partner_that_fails(factory: str, timeout: float | None, reas
 
 # Runs
 
-PLAN = Plan(
-    ("greedy+random", f"{GUESTS}:Keyed+greedy", "random"), ((0, 1), (2, 0), (2, 2)), 4, 70, seed=3, keep_matches=True
-)
+PLAN = Plan(("greedy+random", "random+greedy", "random"), ((0, 1), (2, 0), (2, 2)), 4, 70, seed=3)
 
 
 def test_workers_and_interruptions_change_nothing(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import States
 
 _BASELINES: dict[str, Callable[[], Agent]] = {"random": RandomAgent, "greedy": GreedyAgent}
+_PLUS = "+"  # between the texts of two partners
 _DECISIONS = np.uint64(0xDEC1)  # keeps decisions apart from the deals of the same seed
 
 
@@ -61,7 +62,7 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
         return PimcAgent(int(number), sees_all=name == "clairvoyant")
     if text in _BASELINES:
         return _BASELINES[text]()
-    if (Path(text) / "meta.json").is_file():
+    if _is_checkpoint(text):
         from agents.network import NetworkAgent
 
         return NetworkAgent.load(Path(text), deterministic=not sample)
@@ -71,6 +72,27 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
         f'no agent {text!r}: give "random", "greedy", "pimc:50", "clairvoyant:1", the path of a checkpoint folder, as '
         'runs/smoke/checkpoints/last, or "package.module:factory"'
     )
+
+
+def partners(text: str) -> tuple[str, ...]:
+    """Return the texts of the two partners that "x+y" names, or, of any other text, that text alone.
+
+    A "+" within the path of a checkpoint folder is part of the path.
+
+    Raises:
+        ValueError: the text has a "+", but not between two partners.
+    """
+    if _PLUS not in text or _is_checkpoint(text):
+        return (text,)
+    for place in (place for place, letter in enumerate(text) if letter == _PLUS):
+        pair = text[:place], text[place + 1 :]
+        if all(one and (_PLUS not in one or _is_checkpoint(one)) for one in pair):
+            return pair
+    raise ValueError(f'agent {text!r}: give two partners with a "+" between them, as in "greedy+pimc:50"')
+
+
+def _is_checkpoint(text: str) -> bool:
+    return (Path(text) / "meta.json").is_file()
 
 
 def is_guest(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from agents.arena import TALLY, Blocks, block_size
+from agents.arena import TALLY, Blocks
 from fivesup_env import __version__
 from fivesup_env.files import replacing
 from fivesup_env.rules.state import num_sides
@@ -94,12 +94,14 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
     path = _path(folder, pair, first)
     if not path.is_file():
         return None
+    size = plan.block_size(pair)
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             told: dict[str, Any] = json.loads(arrays["told"].tobytes())
             tallies = np.frombuffer(arrays["tallies"].tobytes(), TALLY)
             blocks = Blocks(
                 num_sides(plan.num_players),
+                size,
                 tallies,
                 arrays["a_sides"],
                 arrays["margins"],
@@ -110,7 +112,7 @@ def load_chunk(folder: Path, plan: Plan, pair: int, first: int, count: int) -> B
             )
     except Exception as error:  # zipfile, zlib, numpy and json have some ten kinds of them for damage
         raise ValueError(f"{path} is damaged: {error}; delete it, and its matches are played again") from None
-    return blocks if len(tallies) == count * block_size(plan.num_players) else None
+    return blocks if len(tallies) == count * size else None
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import traceback
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agents.agent import Agent, is_guest, make_agent
-from agents.arena import Blocks, play_blocks
+from agents.agent import Agent, is_guest, make_agent, partners
+from agents.arena import Blocks, Side, play_blocks
 from agents.guests import GuestAgent, GuestError
 from agents.processes import begin_child, interrupt_held, new_child
 
@@ -55,14 +56,14 @@ class Crew:
     def __init__(self, plan: Plan, workers: int) -> None:
         self.capacity = 1 if workers == 1 else 2 * workers  # chunks that may be asked for ahead
         self._plan, self._count = plan, workers
-        self._agents = make_agents(plan)  # here in any case, so that what fails is an error of the caller's
-        self.sees_all = [bool(getattr(agent, "sees_all", False)) for agent in self._agents]
+        self._sides = make_sides(plan)  # here in any case, so that what fails is an error of the caller's
+        self.sees_all = [any(getattr(agent, "sees_all", False) for agent in side) for side in self._sides]
         self._waiting: deque[Chunk] = deque()
         self._done: dict[Chunk, Blocks] = {}
         self._deaths: dict[Chunk, int] = {}
         self._workers: list[_Worker] = []
         if workers > 1:
-            close_agents(self._agents)
+            close_sides(self._sides)
             self._hire_all(workers)
 
     def __enter__(self) -> Crew:
@@ -77,7 +78,7 @@ class Crew:
     def close(self) -> None:
         """End the processes."""
         with interrupt_held():
-            close_agents(self._agents)
+            close_sides(self._sides)
             for worker in self._workers:
                 _dismiss(worker)
 
@@ -97,7 +98,7 @@ class Crew:
         """
         if not self._workers:
             self._waiting.remove(chunk)
-            return play_chunk(self._plan, self._agents, chunk)
+            return play_chunk(self._plan, self._sides, chunk)
         while chunk not in self._done:
             self._hand_out()
             for pipe in wait([worker.pipe for worker in self._workers if worker.chunk]):
@@ -161,67 +162,73 @@ def _work(plan: Plan, pipe: Connection) -> None:
     """Play chunks as they come, until the pipe is closed."""
     os.environ["OMP_NUM_THREADS"] = "1"  # the processes share the cores; more threads would wait for each other
     begin_child()
-    agents = None
+    sides = None
     while True:
         try:
             chunk = pipe.recv()
         except (EOFError, OSError):
             return
         try:
-            agents = agents or make_agents(plan)
-            answer: Blocks | str = play_chunk(plan, agents, chunk)
+            sides = sides or make_sides(plan)
+            answer: Blocks | str = play_chunk(plan, sides, chunk)
         except Exception:
             answer = traceback.format_exc()
         pipe.send(answer)
 
 
-def play_chunk(plan: Plan, agents: list[Agent], chunk: Chunk) -> Blocks:
+def play_chunk(plan: Plan, sides: Sequence[Side], chunk: Chunk) -> Blocks:
     """Play a chunk in this process."""
     a, b = plan.pairs[chunk.pair]
     blocks = play_blocks(
-        agents[a], agents[b], plan.num_players, first=chunk.first, count=chunk.num_blocks, seed=plan.seed
+        sides[a], sides[b], plan.num_players, first=chunk.first, count=chunk.num_blocks, seed=plan.seed
     )
     if not plan.keep_matches:
         blocks.actions.clear()
     return blocks
 
 
-def make_agents(plan: Plan) -> list[Agent]:
-    """Return the agents of a plan, reset, those of people's own in processes of their own.
+def make_sides(plan: Plan) -> list[list[Agent]]:
+    """Return for each text of a plan its agent or two partners, reset, guests in processes of their own.
 
     Raises:
         ValueError: one cannot be made, or does not work; says which and why.
     """
-    agents: list[Agent] = []
+    sides: list[list[Agent]] = []
     try:
         for text in plan.agents:
-            agent = GuestAgent(text, plan.move_timeout) if is_guest(text) else make_agent(text, sample=plan.sample)
-            agents.append(agent)
-            agent.reset(plan.seed)
-            if not is_guest(text):
-                _warm_up(text, agent, plan)
-    except GuestError as error:
-        close_agents(agents)
-        raise ValueError(f"agent {text!r} cannot be reset: {error}") from None
+            sides.append([])
+            for partner in partners(text):
+                sides[-1].append(_make(partner, plan))
+                _prepare(partner, sides[-1][-1], plan)
     except BaseException:
-        close_agents(agents)
+        close_sides(sides)
         raise
-    return agents
+    return sides
 
 
-def _warm_up(text: str, agent: Agent, plan: Plan) -> None:
-    """Let an agent of ours play a round, off the clock: that compiles and loads what it needs.
+def _make(text: str, plan: Plan) -> Agent:
+    return GuestAgent(text, plan.move_timeout) if is_guest(text) else make_agent(text, sample=plan.sample)
+
+
+def _prepare(text: str, agent: Agent, plan: Plan) -> None:
+    """Reset an agent, and let one of ours play a round, off the clock: that compiles and loads what it needs.
 
     A guest might never answer, and might count what it is asked.
     """
+    try:
+        agent.reset(plan.seed)
+    except GuestError as error:
+        raise ValueError(f"agent {text!r} cannot be reset: {error}") from None
+    if is_guest(text):
+        return
     blocks = play_blocks(agent, agent, plan.num_players, first=0, count=1, max_rounds=1)
     reasons = blocks.forfeit_reasons[0] + blocks.forfeit_reasons[1]
     if reasons:
         raise ValueError(f"agent {text!r} does not work: {reasons[0]}")
 
 
-def close_agents(agents: list[Agent]) -> None:
-    """End the processes of people's own agents."""
-    for agent in agents:
+def close_sides(sides: Sequence[Sequence[Agent]]) -> None:
+    """End the processes of guests."""
+    for agent in (agent for side in sides for agent in side):
         if isinstance(agent, GuestAgent):
             agent.close()

@@ -20,11 +20,13 @@ deals. Prints win rates with 95 % intervals, a table, and ratings."""
 EPILOG: Final = """\
 agents: random, greedy, pimc:K (search in K worlds), clairvoyant:K (sees all tiles, not rated), the folder of a
 checkpoint, or package.module:factory, a function of yours that returns an agent.
+With four seats also x+y, a side of two partners, as greedy+pimc:50; otherwise partners are copies of one agent.
 With three seats one agent plays two copies of the other, so both line-ups are played.
 
 examples:
   evaluate.py greedy random --matches 1000 --seed 1
   evaluate.py runs/smoke/checkpoints/last greedy pimc:50 --players 2 --workers 2 --out runs/arena
+  evaluate.py greedy+pimc:50 greedy pimc:50 --players 4
   evaluate.py my.agent:make pimc:50 --until-decided --matches 20000"""
 
 _MOST_SEED: Final = 2**63
@@ -167,7 +169,7 @@ class _Progress:
 
         self._plan = plan
         self._names = unique_names(plan.agents)
-        self._bar = tqdm(total=len(plan.pairs) * plan.blocks, unit="block", disable=None)
+        self._bar = tqdm(total=sum(map(plan.num_blocks, range(len(plan.pairs)))), unit="block", disable=None)
         self._done = [0] * len(plan.pairs)
 
     def __enter__(self) -> _Progress:
@@ -178,13 +180,9 @@ class _Progress:
 
     def show(self, pair: int, played: Played) -> None:
         """Show how a pair stands."""
-        from agents.results import block_scores
-        from agents.statistics import estimate
-
-        scores = block_scores(played.blocks, self._plan.num_players)
-        won = estimate(scores)
+        won = played.won.estimate()
         told = f"{won.mean:.3f} [{won.low:.3f}, {won.high:.3f}]"
         self._bar.set_description(f"{self._names[played.a]} - {self._names[played.b]} {told}", refresh=False)
-        done = self._plan.blocks if played.decided else len(scores)
+        done = self._plan.num_blocks(pair) if played.decided else played.won.blocks
         self._bar.update(done - self._done[pair])
         self._done[pair] = done

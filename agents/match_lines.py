@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.arena import Blocks, block_size, seats_of_a
+from agents.agent import partners
+from agents.arena import Blocks, seated
 from agents.results import unique_names
 from fivesup_env._jit import kernel
 from fivesup_env.actions import ends_is_legal, ends_step, illegal_id, only_action
@@ -29,7 +30,7 @@ def record_lines(blocks: Blocks, num_players: int, first_seed: int) -> Iterator[
     Raises:
         IllegalAction: a decision is not legal.
     """
-    size = block_size(num_players)
+    size = blocks.block_size
     for match, actions in enumerate(blocks.actions):
         course = replayed(new_state(num_players, seed=first_seed + match // size), actions)
         yield record_line(record_of(course)) if len(course) else ""
@@ -90,21 +91,29 @@ def line_ups(plan: Plan, played: Sequence[Played]) -> Iterator[str]:
     """Yield a line of JSON for every match, in the order of their records: who sat where, and who won.
 
     Keys: `record`, the number of its line among the records, from 1, or null; `pair`, `block` and `rotation`; `seats`,
-    the agent in each; `winner`, the side, or null; `forfeit`, the seat that lost so, or null.
+    the agent in each, of a named pair the partner by its own text; `winner`, the side, or null; `forfeit`, the seat
+    that lost so, or null.
     """
-    names, size, number = unique_names(plan.agents), block_size(plan.num_players), 0
+    names, number = unique_names(plan.agents), 0
     for result in played:
-        for match, tally in enumerate(result.blocks.tallies):
+        blocks, size = result.blocks, result.blocks.block_size
+        sides = _seat_names(plan, names, result.a), _seat_names(plan, names, result.b)
+        for match, tally in enumerate(blocks.tallies):
             recorded = bool(tally["rounds"])  # whole ones: without any there is no record
             number += recorded
-            own = seats_of_a(plan.num_players, match % size)
             told = {
                 "record": number if recorded else None,
                 "pair": [names[result.a], names[result.b]],
                 "block": match // size,
                 "rotation": match % size,
-                "seats": [names[result.a if mine else result.b] for mine in own],
+                "seats": seated(plan.num_players, match % size, *sides),
                 "winner": int(tally["winner"]) if tally["winner"] >= 0 else None,
                 "forfeit": int(tally["forfeit"]) if tally["forfeit"] >= 0 else None,
             }
             yield json.dumps(told) + "\n"
+
+
+def _seat_names(plan: Plan, names: Sequence[str], index: int) -> Sequence[str]:
+    """Return the names under which an agent sits: its own, or those of its two partners."""
+    pair = partners(plan.agents[index])
+    return pair if len(pair) == 2 else [names[index]]

@@ -17,9 +17,9 @@ from agents.arena import (
     PARTNER,
     PLACEMENTS,
     Blocks,
-    block_size,
+    block_scores,
     even_share,
-    scores_of_a,
+    first_reasons,
 )
 from agents.statistics import Estimate, bradley_terry, estimate, nash_average, ratio_estimate
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 RESULTS_VERSION: Final = 1
 
 _COURSE_POINTS: Final = 50
-_MOST_REASONS: Final = 5  # of an agent's forfeits, that are told
 _SOURCES: Final = {"placements": PLACEMENTS, "going_out": GOING_OUT, "blocked": BLOCKED_HANDS, "partner": PARTNER}
 _PACKAGES: Final = ("fivesup", "numpy", "numba", "torch")
 
@@ -70,12 +69,6 @@ def unique_names(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def block_scores(blocks: Blocks, num_players: int) -> NDArray[np.float64]:
-    """Return the score of `a` in every block."""
-    scores: NDArray[np.float64] = scores_of_a(blocks, num_players).reshape(-1, block_size(num_players)).mean(axis=1)
-    return scores
-
-
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
@@ -89,14 +82,13 @@ def _versions() -> dict[str, str]:
 def _agent(index: int, name: str, sees_all: bool, played: Sequence[Played]) -> dict[str, Any]:
     parts = [(result.blocks, 0) for result in played if result.a == index]
     parts += [(result.blocks, 1) for result in played if result.b == index]
-    reasons = dict.fromkeys(reason for blocks, number in parts for reason in blocks.forfeit_reasons[number])
     seconds = np.concatenate([np.zeros(0), *(blocks.seconds[:, number] for blocks, number in parts)])
     decisions = np.concatenate([np.zeros(0), *(blocks.decisions[:, number] for blocks, number in parts)])
     return {
         "name": name,
         "sees_all": sees_all,
         "forfeits": sum(_forfeits(blocks, number) for blocks, number in parts),
-        "forfeit_reasons": list(reasons)[:_MOST_REASONS],
+        "forfeit_reasons": first_reasons(blocks.forfeit_reasons[number] for blocks, number in parts),
         "seconds_per_decision": _no_less_than_0(ratio_estimate(seconds, decisions)) if decisions.sum() else None,
     }
 
@@ -124,20 +116,20 @@ def _pair(plan: Plan, result: Played, names: Sequence[str]) -> dict[str, Any]:
         "blocks": len(scores),
         "even": even_share(plan.num_players),
         "decided": decided,
-        **_per_round(blocks, plan.num_players),
+        **_per_round(blocks),
         "margins": [
             [float((index - len(blocks.margins) // 2) * MARGIN_BIN), int(blocks.margins[index])]
             for index in np.flatnonzero(blocks.margins)
         ],
-        "course": _course(scores, block_size(plan.num_players)),
+        "course": _course(scores, blocks.block_size),
         "forfeits_a": _forfeits(blocks, 0),
         "forfeits_b": _forfeits(blocks, 1),
     }
 
 
-def _per_round(blocks: Blocks, num_players: int) -> dict[str, Any]:
+def _per_round(blocks: Blocks) -> dict[str, Any]:
     """Return what happened per round. Points of `b` are means over its sides, the rest is of all its sides together."""
-    tallies, size, sides = blocks.tallies, block_size(num_players), blocks.num_sides
+    tallies, size, sides = blocks.tallies, blocks.block_size, blocks.num_sides
     own = np.arange(sides) == blocks.a_sides[:, None]  # [M, sides]
 
     def of(counts: NDArray[np.int64], mine: NDArray[np.bool_]) -> NDArray[np.int64]:

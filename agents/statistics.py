@@ -69,7 +69,7 @@ def ratio_estimate(
     if bounds is not None:
         low, span = bounds[0], bounds[1] - bounds[0]
         share = min(max((ratio - low) / span, 0.0), 1.0)
-        limits = _clopper_pearson(share, _trials(share, residuals / span, denominators), level)
+        limits = _clopper_pearson(share, _trials(share, *_moments(residuals / span, denominators)), level)
         return Estimate(ratio, low + span * limits[0], low + span * limits[1])
     if n == 1:
         return Estimate(ratio, -np.inf, np.inf)
@@ -92,17 +92,55 @@ def _checked(numerators: ArrayLike, denominators: ArrayLike, bounds: Bounds | No
     return numerators, denominators
 
 
-def _trials(share: float, residuals: Floats, denominators: Floats) -> float:
+class RunningMean:
+    """The mean of block scores that come little by little; it takes no more time and memory with more of them.
+
+    Attributes:
+        blocks: how many scores there were.
+    """
+
+    def __init__(self) -> None:
+        self.blocks = 0
+        self._sum = self._squares = 0.0
+
+    def add(self, block_scores: ArrayLike) -> None:
+        """Take more scores, [n], within [0, 1]."""
+        scores = np.asarray(block_scores, np.float64)
+        self.blocks += len(scores)
+        self._sum += float(scores.sum())
+        self._squares += float((scores**2).sum())
+
+    def estimate(self, level: float = 0.95) -> Estimate:
+        """Return, but for rounding, what `estimate` does of all scores so far, of which there must be one."""
+        mean = self._sum / self.blocks
+        deviations = max(self._squares - self._sum * mean, 0.0)
+        return Estimate(
+            mean, *_clopper_pearson(mean, _trials(mean, self.blocks, deviations, self.blocks, self.blocks), level)
+        )
+
+
+def _moments(residuals: Floats, denominators: Floats) -> tuple[int, float, float, float]:
+    """Return what `_trials` goes by."""
+    return len(residuals), (residuals**2).sum(), denominators.sum(), (denominators**2).sum()
+
+
+def _trials(share: float, n: int, deviations: float, total: float, squares: float) -> float:
     """How many independent trials, of which this share succeeds, would vary as much as the blocks do.
 
     Blocks of one size can vary at most as one trial each, if each is all or nothing. A few such blocks, half of them
     successes, are the prior, so that the number stays finite where no block differs from the others.
+
+    Args:
+        share: the ratio.
+        n: how many blocks.
+        deviations: sum of the squares of the blocks' residuals.
+        total: sum of their denominators.
+        squares: sum of the squares of these.
     """
-    n, squares = len(residuals), (denominators**2).sum()
     prior = _PRIOR_BLOCKS * squares / n / 4
-    variance = n / max(n - 1, 1) * (residuals**2).sum()
+    variance = n / max(n - 1, 1) * deviations
     design_effect = (variance + prior) / (share * (1 - share) * squares + prior)
-    return float(denominators.sum() ** 2 / squares / design_effect)
+    return float(total**2 / squares / design_effect)
 
 
 def _clopper_pearson(share: float, trials: float, level: float) -> tuple[float, float]:
@@ -234,7 +272,7 @@ def bradley_terry(names: Sequence[str], blocks: Mapping[Pair, ArrayLike], even: 
     for row, ((a, b), scores) in enumerate(blocks.items()):
         versus[row, names.index(a)], versus[row, names.index(b)] = 1, -1
         scores, ones = _checked(scores, np.ones(np.shape(scores)), (0, 1))
-        samples[:, row] = scores.mean(), _trials(scores.mean(), scores - scores.mean(), ones)
+        samples[:, row] = scores.mean(), _trials(scores.mean(), *_moments(scores - scores.mean(), ones))
     values = _ELO * _fit(versus, samples[0], samples[1], float(special.logit(even)))
     ratings = [Rating(name, *row) for name, row in zip(names, values.tolist(), strict=True)]
     return sorted(ratings, key=lambda rating: -rating.elo)

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agents.arena import Blocks, block_size, even_share, no_blocks, scores_of_a
+from agents.agent import partners
+from agents.arena import Blocks, block_scores, block_size, even_share, joined, no_blocks
 from agents.chunks import claim, load_chunk, locked, save_chunk
 from agents.crew import Chunk, Crew
-from agents.statistics import SequentialTest
+from agents.statistics import RunningMean, SequentialTest
 from fivesup_env.rules.state import check_int
 
 #: Blocks that a process plays at once, their matches side by side.
@@ -28,15 +29,18 @@ class Plan:
     """What is to be played. Everything that results depend on is here, and nothing else.
 
     Attributes:
-        agents: their texts, see `make_agent`.
+        agents: their texts, see `make_agent`; with four seats also "x+y", a side of two partners.
         pairs: indices (a, b) into `agents`.
         num_players: seats.
-        blocks: blocks of each pair; with `elo_bounds` at most so many.
+        blocks: blocks of each pair, see `num_blocks`; with `elo_bounds` at most so many.
         seed: match seed of block 0 of every pair.
         elo_bounds: stop a pair as soon as a sequential test between these has decided.
         sample: networks sample their actions rather than take the most probable ones.
         move_timeout: seconds for each decision of a guest; None for any time.
         keep_matches: keep the decisions taken, from which `record_lines` makes the records of the matches.
+
+    Raises:
+        ValueError: a text names two partners without four seats, or not as "x+y"; says which.
     """
 
     agents: tuple[str, ...]
@@ -49,6 +53,23 @@ class Plan:
     move_timeout: float | None = None
     keep_matches: bool = False
 
+    def __post_init__(self) -> None:
+        for text in self.agents:
+            if len(partners(text)) == 2 and self.num_players != 4:
+                raise ValueError(
+                    f"agent {text!r} is a pair of partners, and only with four seats has anyone a partner, "
+                    f"not with {self.num_players}"
+                )
+
+    def block_size(self, pair: int) -> int:
+        """Return the matches of a block of this pair."""
+        named = any(len(partners(self.agents[index])) == 2 for index in self.pairs[pair])
+        return block_size(self.num_players, named=named)
+
+    def num_blocks(self, pair: int) -> int:
+        """Return the blocks of this pair: `blocks`, or half of them, rounded up, where they are twice as large."""
+        return -(-self.blocks * block_size(self.num_players) // self.block_size(pair))
+
 
 @dataclass
 class Played:
@@ -56,10 +77,18 @@ class Played:
 
     a: int
     b: int
-    blocks: Blocks
+    parts: list[Blocks]  # one or more, which `blocks` joins
     decided: str | None = None  # "better" or "not better", by a sequential test
     finished: bool = False
     sees_all: tuple[bool, bool] = (False, False)  # whether `a` and `b` see hidden tiles
+    won: RunningMean = field(default_factory=RunningMean)  # of `a`, over the blocks
+
+    @property
+    def blocks(self) -> Blocks:
+        """All blocks so far; joined only when asked for, since after every chunk that would take quadratic time."""
+        if len(self.parts) > 1:
+            self.parts = [joined(self.parts)]
+        return self.parts[0]
 
 
 #: ``watch(pair, played)`` is told whenever more blocks of a pair are finished.
@@ -83,7 +112,9 @@ def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watc
             and why.
     """
     check_int("workers", workers, 1, 1024)
-    played = [Played(a, b, no_blocks(plan.num_players)) for a, b in plan.pairs]
+    played = [
+        Played(a, b, [no_blocks(plan.num_players, plan.block_size(pair))]) for pair, (a, b) in enumerate(plan.pairs)
+    ]
     with suppress(KeyboardInterrupt), Crew(plan, workers) as crew, ExitStack() as held:
         for result in played:
             result.sees_all = (crew.sees_all[result.a], crew.sees_all[result.b])
@@ -105,12 +136,13 @@ def who_sees_all(plan: Plan, played: Sequence[Played]) -> list[bool]:
 
 
 def _play_pair(plan: Plan, pair: int, result: Played, crew: Crew, folder: Path | None, watch: Watch | None) -> None:
-    size = block_size(plan.num_players)
     test = SequentialTest(even_share(plan.num_players), *plan.elo_bounds) if plan.elo_bounds else None
     for blocks in _chunks(plan, pair, crew, folder):
-        result.blocks = result.blocks.joined(blocks)
+        scores = block_scores(blocks, plan.num_players)
+        result.parts.append(blocks)
+        result.won.add(scores)
         if test:
-            test.add(scores_of_a(blocks, plan.num_players).reshape(-1, size).mean(axis=1))
+            test.add(scores)
             result.decided = test.decision
         if watch:
             watch(pair, result)
@@ -121,12 +153,13 @@ def _play_pair(plan: Plan, pair: int, result: Played, crew: Crew, folder: Path |
 
 def _chunks(plan: Plan, pair: int, crew: Crew, folder: Path | None) -> Iterator[Blocks]:
     """Yield the chunks of a pair in order, from the folder or played by the crew."""
-    starts = deque(range(0, plan.blocks, CHUNK))
+    count = plan.num_blocks(pair)
+    starts = deque(range(0, count, CHUNK))
     under_way: deque[tuple[Chunk, Blocks | None]] = deque()
     while starts or under_way:
         while starts and len(under_way) < crew.capacity:
             first = starts.popleft()
-            chunk = Chunk(pair, first, min(CHUNK, plan.blocks - first))
+            chunk = Chunk(pair, first, min(CHUNK, count - first))
             kept = load_chunk(folder, plan, *chunk) if folder else None
             under_way.append((chunk, kept))
             if kept is None:

@@ -21,10 +21,11 @@ from agents.arena import (
     Blocks,
     block_size,
     even_share,
+    joined,
     no_blocks,
     play_blocks,
     scores_of_a,
-    seats_of_a,
+    seated,
 )
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.match_lines import record_lines
@@ -159,12 +160,8 @@ def test_agents_see_their_own_hand_and_are_asked_where_there_is_a_choice(seats: 
 
 
 def test_seats_of_the_line_ups() -> None:
-    line_ups = {seats: [seats_of_a(seats, turn) for turn in range(block_size(seats))] for seats in SEATS}
-    assert line_ups == {
-        2: [[True, False], [False, True]],
-        3: [[True, False, False], [False, True, False], [False, False, True]],
-        4: [[True, False, True, False], [False, True, False, True]],
-    }
+    line_ups = {seats: ["".join(seated(seats, turn, "a", "b")) for turn in range(block_size(seats))] for seats in SEATS}
+    assert line_ups == {2: ["ab", "ba"], 3: ["abb", "bab", "bba"], 4: ["abab", "baba"]}
     assert [even_share(seats) for seats in SEATS] == [1 / 2, 1 / 3, 1 / 2]
 
 
@@ -292,10 +289,10 @@ EVENTFUL = {2: [(739, 4), (436, 1)], 3: [(265, 4), (749, 1)], 4: [(626, 4), (324
 
 @pytest.mark.parametrize("seats", SEATS)
 def test_counts_agree_with_the_records(seats: int) -> None:
-    all_blocks, margins, blocked_wins = no_blocks(seats), Counter[float](), 0
+    parts, margins, blocked_wins = [no_blocks(seats)], Counter[float](), 0
     for first, count in EVENTFUL[seats]:
         blocks = play_blocks(GreedyAgent(), RandomAgent(), seats, first=first, count=count)
-        all_blocks = all_blocks.joined(blocks)
+        parts.append(blocks)
         for record, tally, a_side in zip(records_of(blocks, seats, first), blocks.tallies, blocks.a_sides, strict=True):
             assert record is not None
             match = replay(record)
@@ -308,6 +305,7 @@ def test_counts_agree_with_the_records(seats: int) -> None:
             assert match.scores == final_scores(tally, SIDES[seats])
             assert match.winner is not None and match.scores[match.winner] == 305
             blocked_wins += any(event["settlement"] for event in match.events) and bool(match.hands[match.turn])
+    all_blocks = joined(parts)
     assert {(number - 400) * 2.5: count for number, count in enumerate(all_blocks.margins) if count} == margins
     # What is to be told apart does occur.
     totals = all_blocks.tallies["points"].sum(axis=0)[: SIDES[seats]]
@@ -366,17 +364,18 @@ def test_joined_blocks_are_the_blocks_of_both() -> None:
         return Faulty(lambda actions, masks, bad: 1 // 0)
 
     whole = play_blocks(faulty(), RandomAgent(), 3, first=0, count=5)
-    joined = no_blocks(3)
-    for first, count in ((0, 2), (2, 1), (3, 2)):
-        joined = joined.joined(play_blocks(faulty(), RandomAgent(), 3, first=first, count=count))
-    assert joined.num_sides == 3
-    assert joined.tallies.tobytes() == whole.tallies.tobytes()
-    assert joined.a_sides.tolist() == whole.a_sides.tolist()
-    assert joined.margins.tolist() == whole.margins.tolist()
-    assert joined.actions == whole.actions
-    assert joined.decisions.shape == joined.seconds.shape == (3, 2)
-    assert joined.forfeits_of_a().tolist() == whole.forfeits_of_a().tolist()
-    assert joined.forfeit_reasons == whole.forfeit_reasons
+    parts = [
+        play_blocks(faulty(), RandomAgent(), 3, first=first, count=count) for first, count in ((0, 2), (2, 1), (3, 2))
+    ]
+    together = joined([no_blocks(3), *parts])
+    assert (together.num_sides, together.block_size) == (3, 3)
+    assert together.tallies.tobytes() == whole.tallies.tobytes()
+    assert together.a_sides.tolist() == whole.a_sides.tolist()
+    assert together.margins.tolist() == whole.margins.tolist()
+    assert together.actions == whole.actions
+    assert together.decisions.shape == together.seconds.shape == (3, 2)
+    assert together.forfeits_of_a().tolist() == whole.forfeits_of_a().tolist()
+    assert together.forfeit_reasons == whole.forfeit_reasons
     assert len(whole.forfeit_reasons[0]) == 1
 
 
@@ -520,7 +519,7 @@ def test_the_record_of_a_forfeited_match_holds_whole_rounds(seats: int) -> None:
         ended += match.winner is not None
         assert (match.winner is None) == (tally["forfeit"] >= 0)
         expected = counted(record)
-        for name in ("rounds", "blocked", "out"):
+        for name in ("rounds", "blocked", "out", "refused", "points"):  # nothing of the round that was broken off
             assert tally[name].tolist() == expected[name]
     assert 0 < ended < len(whole)
 
@@ -558,6 +557,25 @@ def test_what_is_no_reason_to_forfeit(agent: Agent) -> None:
     assert blocks.tallies.tobytes() == expected.tallies.tobytes()
     assert blocks.actions == expected.actions
     assert blocks.forfeit_reasons == ([], [])
+
+
+def test_only_the_first_reasons_are_kept() -> None:
+    calls = itertools.count()
+
+    def fault(*_: Any) -> None:
+        raise ValueError(next(calls))  # 0 for the batch, and then once for each match
+
+    blocks = play_blocks(Faulty(fault, rare=1), Keyed(1), 2, first=0, count=20)
+    assert blocks.forfeits_of_a().sum() > 5
+    assert blocks.forfeit_reasons == ([f"ValueError: {number}" for number in range(1, 6)], [])
+
+
+def test_joined_blocks_have_the_first_reasons_of_all() -> None:
+    parts = [no_blocks(2) for _ in range(3)]
+    parts[0].forfeit_reasons = ["p", "q"], []
+    parts[1].forfeit_reasons = ["q", "r", "p", "s"], ["v"]
+    parts[2].forfeit_reasons = ["r", "t", "u", "w", "x"], ["v", "p"]
+    assert joined(parts).forfeit_reasons == (["p", "q", "r", "s", "t"], ["v", "p"])
 
 
 def test_an_interruption_is_no_forfeit() -> None:

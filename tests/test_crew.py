@@ -14,12 +14,14 @@ import pytest
 
 from agents import crew
 from agents.agent import Agent
-from agents.crew import Chunk, Crew, close_agents, make_agents
+from agents.baselines import RandomAgent
+from agents.crew import Chunk, Crew, close_sides, make_sides
 from agents.tournament import Plan
 from fivesup_env.rules.state import STATE
 from tests.guest_agents import Diary
 from tests.processes import next_line, script
 
+DIARY = "tests.guest_agents:Diary"
 PLAN = Plan(("greedy", "random"), ((0, 1),), 2, 60, seed=11)
 CHUNKS = [Chunk(0, first, 10) for first in range(0, 60, 10)]
 
@@ -85,19 +87,31 @@ def ask(agent: Agent) -> Any:
     return agent.act(np.zeros(1, STATE), np.ones((1, 163), np.int8), np.zeros(1, np.uint64))
 
 
-def test_a_guest_is_reset_and_not_asked_before_the_first_match() -> None:
-    agents = make_agents(replace(PLAN, agents=("tests.guest_agents:Diary", "greedy")))
+@pytest.mark.parametrize(
+    ("seats", "texts", "places"),
+    [
+        (2, (DIARY, "greedy"), [(0, 0)]),
+        (4, (f"greedy+{DIARY}", "greedy", f"{DIARY}+{DIARY}"), [(0, 1), (2, 0), (2, 1)]),
+    ],
+)
+def test_a_guest_is_reset_and_not_asked_before_the_first_match(
+    seats: int, texts: tuple[str, ...], places: list[tuple[int, int]]
+) -> None:
+    sides = make_sides(replace(PLAN, num_players=seats, agents=texts))
     try:
-        assert ask(agents[0]) == ["reset 11", "act 1"]
+        assert [ask(sides[side][partner]) for side, partner in places] == [["reset 11", "act 1"]] * len(places)
     finally:
-        close_agents(agents)
+        close_sides(sides)
 
 
-def test_an_agent_of_ours_is_reset_before_it_plays_to_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seats", "text"), [(2, "greedy"), (4, "random+greedy")])
+def test_an_agent_of_ours_is_reset_before_it_plays_to_warm_up(
+    monkeypatch: pytest.MonkeyPatch, seats: int, text: str
+) -> None:
     diary = Diary()
-    monkeypatch.setattr(crew, "make_agent", lambda text, sample: diary)
+    monkeypatch.setattr(crew, "make_agent", lambda text, sample: diary if text == "greedy" else RandomAgent())
     with pytest.raises(ValueError, match="agent 'greedy' does not work: ValueError: act must return"):
-        make_agents(PLAN)
+        make_sides(replace(PLAN, num_players=seats, agents=(text, "random")))
     assert diary.asked[0] == "reset 11"
     assert diary.asked[1].startswith("act")
 

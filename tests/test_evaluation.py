@@ -21,12 +21,12 @@ def results_in(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module", params=[2, 3, 4])
+@pytest.fixture(scope="module", params=[(2, "greedy"), (3, "greedy"), (4, "greedy"), (4, "greedy+random")])
 def out(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of three agents, with 2, 3 or 4 seats."""
+    """A finished run of three agents with 2, 3 or 4 seats, or of a named pair and two agents."""
     folder = tmp_path_factory.mktemp("arena") / "run"
-    seats = str(request.param)
-    arguments = ["greedy", "random", "clairvoyant:1", "--matches", "20", "--players", seats, "--seed", "4"]
+    seats, first = request.param
+    arguments = [first, "random", "clairvoyant:1", "--matches", "20", "--players", str(seats), "--seed", "4"]
     assert main([*arguments, "--out", str(folder)]) == 0
     return folder
 
@@ -44,15 +44,16 @@ def matches_of(out: Path, pair: dict[str, Any]) -> list[tuple[dict[str, Any], An
 def test_the_files_hold_what_is_documented(out: Path) -> None:
     results = results_in(out)
     assert list(results) == ["version", "players", "seed", "command", "versions", "agents", "pairs", "ratings", "nash"]
-    assert results["command"][:3] == ["greedy", "random", "clairvoyant:1"]
+    first = results["command"][0]
+    assert results["command"][:3] == [first, "random", "clairvoyant:1"]
     assert [(agent["name"], agent["sees_all"]) for agent in results["agents"]] == [
-        ("greedy", False),
+        (first, False),
         ("random", False),
         ("clairvoyant:1", True),
     ]
     pairs = [(pair["a"], pair["b"]) for pair in results["pairs"]]
     assert len(pairs) == (6 if results["players"] == 3 else 3) and len(set(pairs)) == len(pairs)
-    assert {rating["agent"] for rating in results["ratings"]} == {"greedy", "random"}  # who cheats is not rated
+    assert {rating["agent"] for rating in results["ratings"]} == {first, "random"}  # who cheats is not rated
     assert sum(entry["weight"] for entry in results["nash"]) == pytest.approx(1)
     assert (out / "report.html").read_text().startswith("<!doctype html>")
     document = (Path(__file__).parent.parent / "docs" / "evaluation.md").read_text()
@@ -63,15 +64,17 @@ def test_the_files_hold_what_is_documented(out: Path) -> None:
 def test_figures_are_those_of_the_records(out: Path) -> None:
     results = results_in(out)
     seats = results["players"]
-    sides, size = (3, 3) if seats == 3 else (2, 2)
+    sides = 3 if seats == 3 else 2
     for pair in results["pairs"]:
         matches = matches_of(out, pair)
+        size = 4 if "+" in pair["a"] else sides
         assert len(matches) == pair["matches"] == pair["blocks"] * size >= 20
         wins, rounds, blocked, out_a, refused_a, margins = 0, 0, 0, 0, 0, Counter[float]()
         for line_up, record in matches:
-            own = line_up["rotation"]
-            seated = [pair["a"] if seat % sides == own else pair["b"] for seat in range(seats)]
-            assert line_up["seats"] == seated
+            own = line_up["rotation"] % sides
+            if size == sides:
+                seated = [pair["a"] if seat % sides == own else pair["b"] for seat in range(seats)]
+                assert line_up["seats"] == seated
             assert record["seed"] == 4 + line_up["block"]
             assert record["winner"] == line_up["winner"]
             wins += record["winner"] == own
@@ -89,7 +92,7 @@ def test_figures_are_those_of_the_records(out: Path) -> None:
                     out_a += round_["result"]["out"] % sides == own
         assert pair["win_rate"] == pytest.approx(wins / len(matches))
         assert pair["low"] <= pair["win_rate"] <= pair["high"]
-        assert pair["even"] == 1 / size
+        assert pair["even"] == 1 / sides
         assert pair["rounds_per_match"]["mean"] == pytest.approx(rounds / len(matches))
         assert pair["refused_rate_a"]["mean"] == pytest.approx(refused_a / rounds)
         assert pair["margins"] == sorted([margin, count] for margin, count in margins.items())

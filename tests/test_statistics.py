@@ -22,6 +22,7 @@ from scipy import optimize, stats
 
 from agents.statistics import (
     Estimate,
+    RunningMean,
     SequentialTest,
     bradley_terry,
     estimate,
@@ -125,6 +126,19 @@ def test_blocks_that_all_split_evenly_still_leave_doubt() -> None:
     """4 prior blocks over n + 4 of the variance: (n + 4) n / 4 trials, of half-width 1.96 / sqrt((n + 4) n)."""
     one = estimate(np.full(1000, 0.5))
     assert (one.high - one.low) / 2 == pytest.approx(1.96 / math.sqrt(1004 * 1000), rel=0.01)
+
+
+def test_a_running_mean_is_the_estimate_of_all_scores() -> None:
+    samples = [deal(np.random.default_rng(5), 0.7, size, 0.3, (500,)) for size in (2, 3, 4)]
+    for scores in (*samples, np.ones(50), np.zeros(50), np.full(50, THIRD), np.array([0.25])):
+        running = RunningMean()
+        for start in range(0, len(scores), 32):
+            running.add(scores[start : start + 32])
+            seen = scores[: start + 32]
+            assert running.blocks == len(seen)
+            for level in (0.5, 0.95):
+                expected = dataclasses.astuple(estimate(seen, level))
+                assert dataclasses.astuple(running.estimate(level)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_other_bounds_stretch_the_interval() -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import arena, crew
+from agents import arena, crew, tournament
 from agents.agent import Agent
-from agents.arena import Blocks, no_blocks, play_blocks, scores_of_a
+from agents.arena import Blocks, Side, no_blocks, play_blocks, scores_of_a
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.chunks import claim, load_chunk, save_chunk
 from agents.match_lines import line_ups, record_lines
@@ -63,9 +63,9 @@ def chunks_played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     played: list[tuple[int, int]] = []
     play_chunk = crew.play_chunk
 
-    def watched(plan: Plan, agents: list[Agent], chunk: crew.Chunk) -> Blocks:
+    def watched(plan: Plan, sides: Sequence[Side], chunk: crew.Chunk) -> Blocks:
         played.append((chunk.first, chunk.num_blocks))
-        return play_chunk(plan, agents, chunk)
+        return play_chunk(plan, sides, chunk)
 
     monkeypatch.setattr(crew, "play_chunk", watched)
     return played
@@ -109,6 +109,25 @@ def test_those_who_watch_see_every_chunk() -> None:
 
     run(MIXED, watch=watch)
     assert seen == [(pair, 3 * blocks, False) for pair in range(3) for blocks in (32, 64, 70)]
+
+
+def test_blocks_are_joined_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a long run takes no more than linear time; the running mean is there without them."""
+    joins: list[int] = []
+
+    def watched(parts: Sequence[Blocks]) -> Blocks:
+        joins.append(len(parts))
+        return arena.joined(parts)
+
+    monkeypatch.setattr(tournament, "joined", watched)
+    told: list[tuple[int, float]] = []
+    (played,) = run(PLAN, watch=lambda _, so_far: told.append((so_far.won.blocks, so_far.won.estimate().mean)))
+    assert joins == []
+    assert played.blocks is played.blocks
+    assert joins == [4]  # three chunks, and the empty part before them
+    scores = arena.block_scores(played.blocks, 2)
+    assert [count for count, _ in told] == [32, 64, 70]
+    assert [mean for _, mean in told] == pytest.approx([scores[:count].mean() for count in (32, 64, 70)])
 
 
 #: The second pair takes more than one chunk to decide.
@@ -312,10 +331,10 @@ def test_a_chunk_is_kept_whole(tmp_path: Path) -> None:
     blocks = play_blocks(RandomAgent(), GreedyAgent(), 3, first=64, count=4)
     blocks.forfeit_reasons = ["ValueError: \ud800 « é"], []
     save_chunk(tmp_path, 5, 64, blocks)
-    plan = dataclasses.replace(PLAN, num_players=3)
+    plan = dataclasses.replace(PLAN, num_players=3, pairs=7 * ((0, 1),))
     found = load_chunk(tmp_path, plan, 5, 64, 4)
     assert found is not None
-    assert facts(Played(0, 1, found)) == facts(Played(0, 1, blocks))
+    assert facts(Played(0, 1, [found])) == facts(Played(0, 1, [blocks]))
     assert found.tallies.dtype == blocks.tallies.dtype
     assert found.seconds.tolist() == blocks.seconds.tolist()
     for pair, first, count in ((5, 64, 3), (5, 64, 5), (4, 64, 4), (5, 32, 4), (6, 4, 4)):
@@ -372,7 +391,7 @@ def test_damaged_chunks_are_refused(tmp_path: Path) -> None:
             refused += 1
         else:  # in what says nothing, such as a time of day
             assert found is not None
-            assert facts(Played(0, 1, found)) == facts(Played(0, 1, expected))
+            assert facts(Played(0, 1, [found])) == facts(Played(0, 1, [expected]))
     assert refused > len(damaged) / 2
 
 
@@ -515,7 +534,7 @@ def test_line_ups_number_the_records_that_there_are() -> None:
     blocks.tallies["winner"] = [1, -1, -1, 0]
     blocks.tallies["forfeit"] = [-1, 1, 0, -1]
     blocks.tallies["rounds"] = [20, 0, 1, 20]
-    told = [json.loads(line) for line in line_ups(PLAN, [Played(0, 1, blocks), Played(0, 1, blocks)])]
+    told = [json.loads(line) for line in line_ups(PLAN, [Played(0, 1, [blocks]), Played(0, 1, [blocks])])]
     assert [line["record"] for line in told] == [1, None, 2, 3, 4, None, 5, 6]
     assert [line["winner"] for line in told] == 2 * [1, None, None, 0]
     assert [line["forfeit"] for line in told] == 2 * [None, 1, 0, None]

@@ -96,7 +96,8 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         #: STATE[N]: the matches in play, hidden tiles included.
         self.states: States = np.repeat(np.array([self.options.new_state()], STATE), self.num_envs)
         self._seeds = np.zeros(self.num_envs, np.uint64)
-        self._indices = np.zeros(self.num_envs, np.uint64)
+        #: uint64[N]: how many matches each slot has played before this one
+        self.indices = np.zeros(self.num_envs, np.uint64)
         self._sampler: Sampler | None = None
         self._has_reset = False
         self._all_rows = np.arange(self.num_envs)
@@ -182,8 +183,34 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
 
     def match_numbers(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return, for each of these rows, its slot's seed plus how many matches it has played before this one."""
-        numbers: NDArray[np.uint64] = self._seeds[rows] + self._indices[rows]
+        numbers: NDArray[np.uint64] = self._seeds[rows] + self.indices[rows]
         return numbers
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all that the matches in play are: `states` STATE[N], `seeds` and `indices`, uint64[N]."""
+        return {"states": self.states.copy(), "seeds": self._seeds.copy(), "indices": self.indices.copy()}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from where `get_state` was asked, of an environment with the same options; a sampler is kept.
+
+        Raises:
+            ValueError: an array is missing or of another type or length, or its matches are for other options.
+        """
+        given: dict[str, NDArray[Any]] = {}
+        for name, dtype in (("states", STATE), ("seeds", np.dtype(np.uint64)), ("indices", np.dtype(np.uint64))):
+            array = given[name] = np.asarray(state.get(name))
+            if array.dtype != dtype or array.shape != (self.num_envs,):
+                raise ValueError(
+                    f"state: {name} must be of shape [{self.num_envs}] and its own type, not {array!r:.80}"
+                )
+        own = self.options.new_state()
+        for name in ("num_players", "hand_size", "target", "max_pip", "without"):
+            if (given["states"][name] != own[name]).any():
+                raise ValueError(f"state: {name} must be {own[name]} in every match, as in the options")
+        self.states[:], self._seeds[:], self.indices[:] = given["states"], given["seeds"], given["indices"]
+        self._has_reset = True
+        self._note_chances(self._all_rows)
+        self.look()
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the threads."""
@@ -212,7 +239,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
 
     def begin_next(self, rows: NDArray[np.int64]) -> None:
         """Deal the next match in these rows. Building block of `step`."""
-        self._indices[rows] += np.uint64(1)
+        self.indices[rows] += np.uint64(1)
         self._begin(rows, None, None)
 
     def final_observations(self, rows: NDArray[np.int64]) -> NDArray[Any]:
@@ -235,7 +262,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
     def _set_seeds(self, seed: int | Sequence[int] | None) -> None:
         count = self.num_envs
         if seed is None and self._has_reset:
-            self._indices += np.uint64(1)
+            self.indices += np.uint64(1)
             return
         if seed is None:
             seed = secrets.randbits(63)
@@ -246,18 +273,22 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
             if len(seed) != count:
                 raise ValueError(f"seed: {count} slots need {count} seeds, not {len(seed)}")
             self._seeds = np.array([check_int(f"seed[{i}]", s, 0, MAX_SEED) for i, s in enumerate(seed)], np.uint64)
-        self._indices[:] = 0
+        self.indices[:] = 0
         self._has_reset = True
 
     def _begin(self, rows: NDArray[np.int64], scores: Any, starters: Any) -> None:
         """Deal a match in these rows and go to its first decision."""
-        deal_rows(self.states, rows, self._seeds, self._indices)
+        deal_rows(self.states, rows, self._seeds, self.indices)
         self._place(rows, scores, starters)
+        self._note_chances(rows)
+        if not enter_rows(self.states, rows, *self._limits(), self.status):
+            raise ValueError("these options leave nobody a decision: a hand of one tile is always out at once")
+
+    def _note_chances(self, rows: NDArray[np.int64]) -> None:
+        """Keep each side's chance to win when the round began: what it ends with is paid less this."""
         if self.options.pays_chances:
             at = self.states["round_scores"][rows, : self.options.num_sides]
             self._paid[rows] = self.options.chances(at, self.states["starter"][rows])
-        if not enter_rows(self.states, rows, *self._limits(), self.status):
-            raise ValueError("these options leave nobody a decision: a hand of one tile is always out at once")
 
     def _place(self, rows: NDArray[np.int64], scores: Any, starters: Any) -> None:
         """Set where the matches just dealt in these rows begin."""

@@ -279,6 +279,123 @@ def test_options_that_leave_no_decision_are_refused() -> None:
         env.reset(seed=1)
 
 
+# Going on
+
+
+def told(env: FivesUpVectorEnv, seed: int, steps: int) -> list[Any]:
+    """What random steps return, and the matches after each."""
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(steps):
+        step = env.step(random_actions(env.action_masks(), rng))
+        found.append((env.get_state(), *step))
+    return found
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"episode": "round", "win_table": win_table, "skip_forced": True}])
+def test_going_on_from_a_state_is_exact(options: dict[str, Any]) -> None:
+    env = FivesUpVectorEnv(4, **options)
+    env.reset(seed=9, options={"scores": [15, 5]})
+    for first in (0, 45):  # at the very beginning; then in the midst of matches, some of them later ones
+        told(env, 1, first)
+        state = env.get_state()
+        kept = {name: array.copy() for name, array in state.items()}
+        seen = env.observed(), env.action_masks()
+        wanted = told(env, 2, 90)
+        np.testing.assert_equal(state, kept)  # copies
+        fresh = FivesUpVectorEnv(4, threads=2, **options)
+        for other in (fresh, env):
+            other.set_state(state)
+            np.testing.assert_array_equal(other.observed(), seen[0])
+            np.testing.assert_array_equal(other.action_masks(), seen[1])
+            np.testing.assert_equal(told(other, 2, 90), wanted)
+            other.set_state(state)
+        np.testing.assert_equal(state, kept)
+        fresh.reset()  # every slot goes on to its next match
+        env.reset()
+        np.testing.assert_equal(fresh.get_state(), env.get_state())
+        fresh.close()
+    assert any(step[3].any() or step[4].any() for step in wanted)
+
+
+def test_a_round_is_paid_from_where_it_began_also_after_a_state_was_set() -> None:
+    env = FivesUpVectorEnv(3, episode="round", win_table=win_table, skip_forced=True)
+    env.reset(seed=6, options={"scores": [280, 250], "starter": [0, 1, 0]})
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        assert not env.step(random_actions(env.action_masks(), rng))[2].any()
+    assert (env.states["scores"][:, :2] != [280, 250]).any()  # points made in the round: it did not begin with them
+    state, other = env.get_state(), FivesUpVectorEnv(3, episode="round", win_table=win_table, skip_forced=True)
+    other.reset(seed=50)
+    other.set_state(state)
+    begun = np.array([win_table([[280, 250]], [starter])[0] for starter in (0, 1, 0)])
+    running = set(range(3))
+    while running:
+        _, _, terminated, _, infos = other.step(random_actions(other.action_masks(), rng))
+        for slot in sorted(running & set(np.flatnonzero(terminated).tolist())):
+            final = infos["final_info"]
+            now, winner = infos["rewards"][slot] + begun[slot], final["winner"][slot]
+            # The next round is started by the lot, or by whoever went out.
+            chances = win_table([final["scores"][slot]] * 3, [-1, 0, 1]) if winner < 0 else [np.eye(2)[winner]]
+            assert any(now == pytest.approx(each, abs=1e-6) for each in chances)
+            running.discard(slot)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("states", lambda array: array[:3]),
+        ("states", lambda array: array.view(np.uint8)),
+        ("states", lambda array: array[:, None]),
+        ("states", lambda _: None),
+        ("seeds", lambda array: array.astype(np.int64)),
+        ("seeds", lambda array: array[:-1]),
+        ("seeds", lambda array: array[0]),
+        ("indices", lambda array: np.append(array, array)),
+        ("indices", lambda array: array.astype(np.float64)),
+        ("indices", lambda _: None),
+    ],
+)
+def test_arrays_that_are_no_state_are_refused_by_name(name: str, change: Callable[[Any], Any]) -> None:
+    env = FivesUpVectorEnv(4)
+    env.reset(seed=1)
+    state = env.get_state()
+    before = env.get_state()
+    state[name] = change(state[name])
+    with pytest.raises(ValueError, match=f"state: {name} must be"):
+        env.set_state(state)
+    del state[name]
+    with pytest.raises(ValueError, match=f"state: {name} must be"):
+        env.set_state(state)
+    np.testing.assert_equal(env.get_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"num_players": 3}, "num_players"), ({"target": 60}, "target"), ({"hand_size": 4}, "hand_size"),
+     ({"max_pip": 5}, "max_pip"), ({"without": ["0|0"]}, "without")],
+)  # fmt: skip
+def test_matches_of_other_options_are_refused_by_name(options: dict[str, Any], named: str) -> None:
+    env, other = FivesUpVectorEnv(2), FivesUpVectorEnv(2, **options)
+    other.reset(seed=1)
+    with pytest.raises(ValueError, match=f"state: {named} must be"):
+        env.set_state(other.get_state())
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(np.zeros(2, np.int64))
+
+
+def test_a_state_can_be_set_before_any_reset_and_keeps_a_sampler() -> None:
+    env, other = FivesUpVectorEnv(2, episode="round", reward="points"), FivesUpVectorEnv(2)
+    other.reset(seed=1)
+    env.set_state(other.get_state())
+    np.testing.assert_array_equal(env.action_masks(), other.action_masks())
+    env.reset(options={"sampler": lambda seeds: (np.full((len(seeds), 2), 45), np.zeros(len(seeds), np.int64))})
+    env.set_state(other.get_state())
+    rng, ended = np.random.default_rng(0), np.zeros(2, np.bool_)
+    while not ended.any():
+        ended = env.step(random_actions(env.action_masks(), rng))[2]
+    assert (env.states["round_scores"][ended, :2] == 45).all()
+
+
 def test_memory_of_a_match() -> None:
     env = FivesUpVectorEnv(64, copy=False)
     env.reset(seed=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from fivesup_env.rules.state import States
 
 _BASELINES: dict[str, Callable[[], Agent]] = {"random": RandomAgent, "greedy": GreedyAgent}
 _PLUS = "+"  # between the texts of two partners
+#: Networks that come with the package; docs/experiments.md tells how they were made, and how well they play.
+NETWORKS: Final = ("net-2p", "net-3p", "net-4p")
+_DATA: Final = Path(__file__).parent / "data"
 _DECISIONS = np.uint64(0xDEC1)  # keeps decisions apart from the deals of the same seed
 
 
@@ -45,9 +48,10 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
     """Return the agent that a text names.
 
     Args:
-        text: "random"; "greedy"; "pimc:K", a search in K worlds; "clairvoyant:K", the same with every tile seen; the
-            path of a checkpoint folder, such as "runs/smoke/checkpoints/last"; or "package.module:factory", which calls
-            a function of one's own that returns an agent.
+        text: "random"; "greedy"; "pimc:K", a search in K worlds; "clairvoyant:K", the same with every tile seen;
+            "net-2p", "net-3p" or "net-4p", a network that comes with the package, for so many seats; the path of a
+            checkpoint folder, such as "runs/smoke/checkpoints/last"; or "package.module:factory", which calls a
+            function of one's own that returns an agent.
         sample: a network draws its actions rather than take the most probable ones.
 
     Raises:
@@ -62,15 +66,15 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
         return PimcAgent(int(number), sees_all=name == "clairvoyant")
     if text in _BASELINES:
         return _BASELINES[text]()
-    if _is_checkpoint(text):
+    if is_network(text):
         from agents.network import NetworkAgent
 
-        return NetworkAgent.load(Path(text), deterministic=not sample)
+        return NetworkAgent.load(_DATA / text if text in NETWORKS else Path(text), deterministic=not sample)
     if is_guest(text):
         return make_guest(text)
     raise ValueError(
-        f'no agent {text!r}: give "random", "greedy", "pimc:50", "clairvoyant:1", the path of a checkpoint folder, as '
-        'runs/smoke/checkpoints/last, or "package.module:factory"'
+        f'no agent {text!r}: give "random", "greedy", "pimc:50", "clairvoyant:1", "net-2p", the path of a checkpoint '
+        'folder, as runs/smoke/checkpoints/last, or "package.module:factory"'
     )
 
 
@@ -82,17 +86,18 @@ def partners(text: str) -> tuple[str, ...]:
     Raises:
         ValueError: the text has a "+", but not between two partners.
     """
-    if _PLUS not in text or _is_checkpoint(text):
+    if _PLUS not in text or is_network(text):
         return (text,)
     for place in (place for place, letter in enumerate(text) if letter == _PLUS):
         pair = text[:place], text[place + 1 :]
-        if all(one and (_PLUS not in one or _is_checkpoint(one)) for one in pair):
+        if all(one and (_PLUS not in one or is_network(one)) for one in pair):
             return pair
     raise ValueError(f'agent {text!r}: give two partners with a "+" between them, as in "greedy+pimc:50"')
 
 
-def _is_checkpoint(text: str) -> bool:
-    return (Path(text) / "meta.json").is_file()
+def is_network(text: str) -> bool:
+    """Tell whether a text names a network: one that comes with the package, or the folder of a checkpoint."""
+    return text in NETWORKS or (Path(text) / "meta.json").is_file()
 
 
 def is_guest(text: str) -> bool:

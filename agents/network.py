@@ -1,13 +1,18 @@
 """Policy networks as agents, and checkpoints: a folder with the weights and a `meta.json` that a person can read.
 
-Weights are loaded with ``weights_only=True``: nothing in a checkpoint is ever executed.
+A network takes raw int8 observations. Policy and value share all layers but the last; the value is that of the seat to
+move, in the unit of its training (docs/training.md). Weights are loaded with ``weights_only=True``: nothing in a
+checkpoint is ever executed.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -19,26 +24,68 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 import fivesup_env
 from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS
-from fivesup_env.observation import OBS_SIZE, OBS_VERSION, observation_space, scaled, write_observations
+from fivesup_env.observation import OBS_SIZE, OBS_VERSION, SCALES, observation_space, write_observations
 from fivesup_env.rules.chance import next_key, scramble
 from fivesup_env.rules.state import States
 
+#: What has to be as here for weights to make sense; kept in `meta.json`.
+_WANTED: Final = {
+    "network_version": 2,  # of the shape of networks
+    "obs_version": OBS_VERSION,
+    "obs_size": OBS_SIZE,
+    "num_actions": NUM_ENDS_ACTIONS,
+}
 _CHUNK: Final = 32  # rows of every forward pass: the same row gives other bits in a batch of another size
 
 
+class Trunk(BaseFeaturesExtractor):
+    """The layers that policy and value share: float32[N, 696], not scaled, to float32[N, last width].
+
+    Args:
+        observation_space: that of int8 observations.
+        hidden: widths of the layers, at least one.
+    """
+
+    def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...]) -> None:
+        super().__init__(observation_space, hidden[-1])
+        widths = (OBS_SIZE, *hidden)
+        layers = [(torch.nn.Linear(before, after), torch.nn.ReLU()) for before, after in itertools.pairwise(widths)]
+        self.layers = torch.nn.Sequential(*itertools.chain(*layers))
+        self.scales: torch.Tensor
+        self.register_buffer("scales", torch.from_numpy(SCALES.copy()), persistent=False)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Return the features of observations."""
+        features: torch.Tensor = self.layers(observations / self.scales)
+        return features
+
+
+def policy_options(hidden: tuple[int, ...]) -> dict[str, Any]:
+    """Return the `policy_kwargs` of such a network, as Stable-Baselines3 takes them."""
+    return {"net_arch": [], "features_extractor_class": Trunk, "features_extractor_kwargs": {"hidden": hidden}}
+
+
 def make_policy(hidden: tuple[int, ...], learning_rate: float = 0.0) -> MaskableActorCriticPolicy:
-    """Return a policy and value network on float32 observations, with layers of these widths each."""
+    """Return a policy and value network on int8 observations with layers of these widths."""
     return MaskableActorCriticPolicy(
-        observation_space("float32"),
+        observation_space("int8"),
         spaces.Discrete(NUM_ENDS_ACTIONS),
         lambda _: learning_rate,
-        net_arch=list(hidden),
-        activation_fn=torch.nn.ReLU,
+        **policy_options(hidden),
     )
+
+
+def logits_and_values(
+    policy: MaskableActorCriticPolicy, observations: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what a network of `make_policy` says of N observations: logits [N, 163], legal or not, and values [N]."""
+    features = policy.features_extractor(observations.float())
+    return policy.action_net(features), policy.value_net(features).squeeze(1)
 
 
 class NetworkAgent:
@@ -47,11 +94,22 @@ class NetworkAgent:
     Args:
         policy: the network.
         deterministic: take the most probable action.
+        num_players: the number of seats that it was trained for; None for any.
+        reward_scale: values are expected changes of the chance to win the match since the round began, times this; None
+            where their unit is unknown.
     """
 
-    def __init__(self, policy: MaskableActorCriticPolicy, deterministic: bool = True) -> None:
+    def __init__(
+        self,
+        policy: MaskableActorCriticPolicy,
+        deterministic: bool = True,
+        *,
+        num_players: int | None = None,
+        reward_scale: float | None = None,
+    ) -> None:
         self.policy = policy
         self.deterministic = deterministic
+        self.num_players, self.reward_scale = num_players, reward_scale
         policy.set_training_mode(False)
 
     @classmethod
@@ -64,29 +122,32 @@ class NetworkAgent:
         try:
             meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
             hidden = tuple(int(width) for width in meta["hidden"])
-            found = (meta["obs_version"], meta["obs_size"], meta["num_actions"])
+            found = tuple(meta[name] for name in _WANTED)
+            num_players = int(meta["num_players"]) if "num_players" in meta else None
+            scale = float(meta["reward_scale"]) if "reward_scale" in meta else None
+            if scale is not None and not 0 < scale < float("inf"):
+                raise ValueError(f"reward_scale is {scale}")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{folder}/meta.json is missing, or not that of a checkpoint: {error!r}") from None
-        wanted = (OBS_VERSION, OBS_SIZE, NUM_ENDS_ACTIONS)
-        if found != wanted:
-            names = "(observation version, its length, actions)"
-            raise ValueError(f"{folder}: made for {names} = {found}, this version of fivesup has {wanted}")
+        for (name, wanted), value in zip(_WANTED.items(), found, strict=True):
+            if value != wanted:
+                raise ValueError(f"{folder}: made for {name} = {value!r}; this version of fivesup has {wanted}")
         if not (folder / "policy.pt").is_file():
             raise ValueError(f"{folder}/policy.pt is missing")
         try:
-            policy = make_policy(hidden)
+            with torch.random.fork_rng(devices=[]):  # first weights are random: the caller's generator stays as it is
+                policy = make_policy(hidden)
             policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True))
         except Exception as error:  # whatever torch finds wrong with a file of unknown origin
             raise ValueError(f"{folder}/policy.pt does not hold the weights of such a network: {error}") from None
-        return cls(policy, deterministic)
+        return cls(policy, deterministic, num_players=num_players, reward_scale=scale)
 
     def reset(self, seed: int) -> None:
         """Do nothing: all randomness comes with the keys."""
 
     def act(self, views: States, masks: NDArray[np.int8], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """See `Agent.act`."""
-        logits = self.logits(views)
-        logits[masks == 0] = -np.inf
+        logits = self._legal_logits(views, masks)
         if not self.deterministic:
             logits += _gumbel(keys, masks)
         actions: NDArray[np.int64] = np.argmax(logits, axis=1)
@@ -94,19 +155,58 @@ class NetworkAgent:
 
     def logits(self, views: States) -> NDArray[np.float32]:
         """Return the policy's logits for N views, float32[N, 163], legal or not."""
+        return self._evaluate(views)[0]
+
+    def probabilities(self, views: States, masks: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return how likely the policy takes each action: the softmax over the logits of the legal ones.
+
+        Args:
+            views: STATE[N].
+            masks: int8[N, 163], legal `ends` ids, at least one a row.
+
+        Returns:
+            float64[N, 163], 0 where illegal; each row sums to 1.
+        """
+        logits = self._legal_logits(views, masks).astype(np.float64)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probabilities: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def values(self, views: States) -> NDArray[np.float32]:
+        """Return the value of N views to their seats to move, float32[N]."""
+        return self._evaluate(views)[1]
+
+    def _legal_logits(self, views: States, masks: NDArray[np.int8]) -> NDArray[np.float32]:
+        logits = self.logits(views)
+        logits[masks == 0] = -np.inf
+        return logits
+
+    def _evaluate(self, views: States) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         count = len(views)
+        if self.num_players and (views["num_players"] != self.num_players).any():
+            raise ValueError(f"this network was trained for {self.num_players} seats")
         observations = np.zeros((-(-count // _CHUNK) * _CHUNK, OBS_SIZE), np.int8)
         write_observations(views, observations[:count])
-        chunks = torch.split(torch.from_numpy(scaled(observations)), _CHUNK)
-        with torch.no_grad():
-            return torch.cat([self._forward(chunk) for chunk in chunks]).numpy()[:count]
+        with torch.no_grad(), _one_thread():
+            parts = [
+                logits_and_values(self.policy, chunk) for chunk in torch.split(torch.from_numpy(observations), _CHUNK)
+            ]
+        logits, values = (torch.cat(each).numpy()[:count] for each in zip(*parts, strict=True))
+        return logits, values
 
-    def _forward(self, observations: torch.Tensor) -> torch.Tensor:
-        features = self.policy.extract_features(observations, self.policy.pi_features_extractor)
-        assert isinstance(features, torch.Tensor)  # policy and value share it
-        latent = self.policy.mlp_extractor.forward_actor(features)
-        logits: torch.Tensor = self.policy.action_net(latent)
-        return logits
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch compute on one thread: several give other bits, and gain nothing on so few rows."""
+    threads = torch.get_num_threads()
+    if threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def save_checkpoint(folder: Path, policy: MaskableActorCriticPolicy, hidden: tuple[int, ...], **facts: Any) -> None:
@@ -121,9 +221,7 @@ def save_checkpoint(folder: Path, policy: MaskableActorCriticPolicy, hidden: tup
     meta = {
         **facts,
         "hidden": list(hidden),
-        "obs_version": OBS_VERSION,
-        "obs_size": OBS_SIZE,
-        "num_actions": NUM_ENDS_ACTIONS,
+        **_WANTED,
         "versions": {
             "fivesup": fivesup_env.__version__,
             "torch": torch.__version__,

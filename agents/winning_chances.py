@@ -133,6 +133,15 @@ def value_of_end(state: State, table: NDArray[np.float32], side: int) -> Any:
     return chance_of(table, need_0, need_1, target - np.int64(state.scores[2]), starter, side)
 
 
+@inlined_kernel
+def value_of_start(state: State, table: NDArray[np.float32], side: int) -> Any:
+    """Return the chance of `side` to win the match when the round of this state began, its starter known."""
+    target = np.int64(state.target)
+    need_0, need_1 = target - np.int64(state.round_scores[0]), target - np.int64(state.round_scores[1])
+    need_2 = target - np.int64(state.round_scores[2])
+    return chance_of(table, need_0, need_1, need_2, np.int64(state.starter), side)
+
+
 # ---------------------------------------------------------------------------------------------------------- files
 
 

@@ -1,4 +1,4 @@
-"""Configurations, training runs, checkpoints, the rewards that reach the learner, and the two scripts."""
+"""Training runs: what they leave, that they follow from their configuration, how they go on, and the two scripts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,155 +22,171 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
-from agents import make_agent, selfplay  # noqa: E402
-from agents.baselines import GreedyAgent  # noqa: E402
-from agents.config import Config, as_yaml, make_config, read_config  # noqa: E402
-from agents.network import NetworkAgent, make_policy, save_checkpoint  # noqa: E402
-from agents.selfplay import train  # noqa: E402
-from fivesup_env import Match  # noqa: E402
-from fivesup_env.actions import action_mask  # noqa: E402
-from fivesup_env.rules.state import STATE  # noqa: E402
-from tests.playing import legal, raw_env  # noqa: E402
+import train as train_script  # noqa: E402
+from agents import make_agent  # noqa: E402
+from agents.network import NetworkAgent  # noqa: E402
+from agents.training import distill, run, search_data  # noqa: E402
+from agents.training.config import (  # noqa: E402
+    Config,
+    EvalConfig,
+    FitConfig,
+    PpoConfig,
+    SearchConfig,
+    as_yaml,
+    read_config,
+)
+from agents.training.run import resume, train  # noqa: E402
+from agents.training.seat_ppo import RegularizedPolicy  # noqa: E402
+from agents.training.tables import SelfPlayVecEnv  # noqa: E402
+from tests import processes  # noqa: E402
 
-ROOT = Path(__file__).parents[1]
+ROOT = processes.ROOT
 TINY = Config(
     seed=5,
-    total_steps=96,
-    num_envs=2,
-    rollout_steps=16,
-    minibatch_size=16,
-    epochs=2,
+    threads=1,
     hidden=(8,),
-    snapshot_every=1,
-    eval_every=2,
-    eval_matches=2,
+    search=SearchConfig(iterations=2, teacher="pimc:2", shards=3, matches=2),
+    fit=FitConfig(passes=1, minibatch_size=32, warmup_steps=2),
+    ppo=PpoConfig(
+        total_steps=320,
+        num_envs=4,
+        rollout_steps=8,
+        minibatch_size=16,
+        epochs=2,
+        anchor_coef=0.1,
+        anchor_decay=0.5,
+        pool_share=0.5,
+        snapshot_every=2,
+        snapshots=2,
+    ),
+    evaluation=EvalConfig(matches=2),
 )
-WRONG = [
-    ({"learning_rat": 0.1}, "unknown key 'learning_rat': did you mean 'learning_rate'"),
-    ({"sed": 1}, "unknown key 'sed': did you mean 'seed'"),
-    ({"zzz": 1}, "unknown key 'zzz'$"),
-    ({1: 1}, "unknown key 1$"),
-    ({"seed": "1"}, "seed must be of type int, not '1'"),
-    ({"seed": 1.0}, "seed must be of type int"),
-    ({"seed": True}, "seed must be of type int"),
-    ({"seed": -1}, "seed must be within"),
-    ({"seed": None}, "seed must be of type int"),
-    ({"gamma": "high"}, "gamma must be of type float"),
-    ({"gamma": False}, "gamma must be of type float"),
-    ({"gamma": 1.5}, "gamma must be within"),
-    ({"learning_rate": float("nan")}, "learning_rate must be within"),
-    ({"run": 5}, "run must be of type str"),
-    ({"run": ""}, "run must be"),
-    ({"reward": "win"}, "reward must be one of margin, points, not 'win'"),
-    ({"reward": ["margin"]}, "reward must be one of"),
-    ({"hidden": 64}, "hidden must be a list"),
-    ({"hidden": [64, 0]}, "hidden must be a list"),
-    ({"hidden": [64.0]}, "hidden must be a list"),
-    ({"hidden": [True]}, "hidden must be a list"),
-    ({"num_players": 5}, "num_players must be within 2 .. 4"),
-    ({"num_envs": 0}, "num_envs must be at least 1"),
-    ({"total_steps": -5}, "total_steps must be at least 1"),
-    ({"eval_matches": 0}, "eval_matches must be at least 1"),
-]
+NO_SEARCH = SearchConfig(iterations=0)
+SHORT = dataclasses.replace(TINY, search=NO_SEARCH, ppo=dataclasses.replace(TINY.ppo, total_steps=32))
 
 
-# Configurations
+class Inline(Executor):
+    """Makes shards at once, in this process: a pool of processes takes seconds to start."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(function(*arguments, **options))
+        return done
 
 
-@pytest.mark.parametrize(("values", "fault"), WRONG)
-def test_a_wrong_configuration_is_refused_by_name(values: dict[Any, Any], fault: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=fault):
-        make_config(values)
-    file = tmp_path / "config.yaml"
-    file.write_text(json.dumps(values).replace("NaN", ".nan").replace('{"1":', "{1:"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"config\.yaml"):
-        read_config(file)
-
-
-@pytest.mark.parametrize("text", ["", "- seed", "seed", "seed: [", "\0", "a: b: c", "!!python/name:os.getcwd"])
-def test_a_file_that_is_no_configuration(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"config\.yaml"):
-        read_config(file)
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"none\.yaml"):
-        read_config(tmp_path / "none.yaml")
-
-
-@pytest.mark.parametrize("config", [Config(), TINY, Config(hidden=(), learning_rate=1e-7, run="a b/ü: #")])
-def test_a_configuration_can_be_written_and_read(config: Config, tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text(as_yaml(config), encoding="utf-8")
-    assert read_config(file) == config
-
-
-def test_missing_keys_have_defaults_and_ints_become_floats(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text("gamma: 1\nhidden: [32]\n", encoding="utf-8")
-    config = read_config(file)
-    assert config == dataclasses.replace(Config(), hidden=(32,), gamma=1.0)
-    assert isinstance(config.gamma, float)
-
-
-@pytest.mark.parametrize("file", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda file: str(file.name))
-def test_the_projects_configurations_are_sound(file: Path) -> None:
-    config = read_config(file)
-    assert config.num_envs * config.rollout_steps % config.minibatch_size == 0
-    assert config.total_steps % (config.num_envs * config.rollout_steps) == 0
-
-
-# Runs
+@pytest.fixture(autouse=True, scope="module")
+def _inline() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_data, "ProcessPoolExecutor", Inline)
+        yield
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny run."""
-    return train(dataclasses.replace(TINY, run=str(tmp_path_factory.mktemp("runs") / "tiny")), progress_bar=False)
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny run that nothing interrupted."""
+    return trained(TINY, tmp_path_factory.mktemp("runs") / "tiny")
+
+
+def trained(config: Config, folder: Path) -> Path:
+    """The folder of a run of this configuration."""
+    return train(dataclasses.replace(config, run=str(folder)), show_progress=False)
 
 
 def weights(checkpoint: Path) -> dict[str, Any]:
     return dict(torch.load(checkpoint / "policy.pt", weights_only=True))
 
 
-def same_weights(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+def state_of(folder: Path) -> dict[str, Any]:
+    """What a run goes on with, but for what follows the clock."""
+    state = dict(torch.load(folder / "state.pt", weights_only=True))
+    del state["seconds"], state["best"]
+    return state
 
 
-def test_a_run_describes_itself(run: Path) -> None:
-    assert read_config(run / "config.yaml") == dataclasses.replace(TINY, run=str(run))
-    assert (run / "command.txt").read_text(encoding="utf-8").strip()
-    assert list(run.rglob("events.out.tfevents.*"))
-    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["last"]
-    assert sorted(path.name for path in (run / "checkpoints" / "last").iterdir()) == ["meta.json", "policy.pt"]
-    meta = json.loads((run / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))
-    assert (meta["steps"], meta["num_players"], meta["hidden"]) == (96, 2, [8])
-    assert {"fivesup", "torch", "numpy"} <= set(meta["versions"])
+def same(first: Any, second: Any) -> bool:
+    """Whether both hold the same, bit for bit."""
+    if isinstance(first, torch.Tensor):
+        return isinstance(second, torch.Tensor) and first.dtype == second.dtype and torch.equal(first, second)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    return bool(first == second)
 
 
-def test_the_same_configuration_gives_the_same_weights(run: Path, tmp_path: Path) -> None:
-    again = train(dataclasses.replace(TINY, run=str(tmp_path / "again")), progress_bar=False)
-    other = train(dataclasses.replace(TINY, run=str(tmp_path / "other"), seed=6), progress_bar=False)
-    trained = weights(run / "checkpoints" / "last")
-    assert same_weights(weights(again / "checkpoints" / "last"), trained)
-    assert not same_weights(weights(other / "checkpoints" / "last"), trained)
+def assert_same_runs(first: Path, second: Path) -> None:
+    """State, checkpoints, pool and shards are the same, bit for bit."""
+    assert same(state_of(first), state_of(second))
+    shards = [path.relative_to(first) for path in sorted(first.rglob("*.npz"))]
+    assert shards == [path.relative_to(second) for path in sorted(second.rglob("*.npz"))]
+    for shard in shards:
+        with np.load(first / shard) as one, np.load(second / shard) as other:
+            assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
+    networks = [path.relative_to(first).parent for path in sorted(first.rglob("policy.pt"))]
+    assert networks == [path.relative_to(second).parent for path in sorted(second.rglob("policy.pt"))]
+    for network in networks:
+        if network.name != "best":  # which one that is depends on when it was evaluated
+            assert same(weights(first / network), weights(second / network)), network
 
 
-def test_a_checkpoint_plays(run: Path) -> None:
-    agent = make_agent(str(run / "checkpoints" / "last"))
+# What a run leaves
+
+
+def test_a_run_describes_itself(whole: Path) -> None:
+    assert read_config(whole / "config.yaml") == dataclasses.replace(TINY, run=str(whole))
+    assert (whole / "command.txt").read_text(encoding="utf-8").strip()
+    assert list(whole.glob("events.out.tfevents.*"))
+    assert sorted(path.name for path in (whole / "search").rglob("*.npz")) == 2 * ["00000.npz"] + 2 * [
+        "00001.npz"
+    ] + 2 * ["00002.npz"]
+    assert sorted(path.name for path in (whole / "checkpoints").iterdir()) == ["best", "fit-0", "fit-1", "last"]
+    assert sorted(path.name for path in (whole / "checkpoints" / "last").iterdir()) == ["meta.json", "policy.pt"]
+    meta = json.loads((whole / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))
+    assert (meta["iteration"], meta["steps"], meta["num_players"], meta["hidden"]) == (2, 320, 2, [8])
+    assert meta["reward_scale"] == 10.0
+
+
+def test_the_pool_keeps_the_last_copies(whole: Path) -> None:
+    """Ten updates make nine gaps, copies come after every second: 1 to 4, of which two stay; "greedy" is number 0."""
+    assert [member[0] for member in state_of(whole)["stage"]["pool"]["members"]] == [0, 3, 4]
+    assert sorted(path.name for path in (whole / "pool").iterdir()) == ["00003", "00004"]
+    owners = state_of(whole)["stage"]["tables"]["owners"]
+    assert {-1} < set(owners.unique().tolist()) <= {-1, 0, 3, 4}
+    steps = [json.loads((whole / "pool" / name / "meta.json").read_text())["steps"] for name in ("00003", "00004")]
+    assert steps == [6 * 32, 8 * 32]
+
+
+def test_every_stage_learns(whole: Path) -> None:
+    networks = [weights(whole / "checkpoints" / name) for name in ("fit-0", "fit-1", "last")]
+    assert not any(same(networks[one], networks[other]) for one, other in ((0, 1), (0, 2), (1, 2)))
+    assert same(weights(whole / "checkpoints" / "last"), dict(state_of(whole)["policy"]))
+
+
+def test_the_last_checkpoint_plays(whole: Path) -> None:
+    agent = make_agent(str(whole / "checkpoints" / "last"))
     assert isinstance(agent, NetworkAgent)
-    views = np.zeros(3, STATE)
-    for row in range(3):
-        match = Match(seed=row)
-        views[row] = match.view(match.turn).state
-    masks = np.array([action_mask(view) for view in views])
-    actions = agent.act(views, masks, np.zeros(3, np.uint64))
-    logits = agent.logits(views)
-    assert actions.tolist() == np.where(masks == 1, logits, -np.inf).argmax(axis=1).tolist()
-    trained = weights(run / "checkpoints" / "last")
-    assert same_weights(agent.policy.state_dict(), trained)
+    assert same(dict(agent.policy.state_dict()), weights(whole / "checkpoints" / "last"))
+
+
+def test_the_same_configuration_gives_the_same_run(whole: Path, tmp_path: Path) -> None:
+    assert_same_runs(trained(TINY, tmp_path / "again"), whole)
+
+
+def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
+    one, other = (trained(dataclasses.replace(SHORT, seed=seed), tmp_path / str(seed)) for seed in (5, 6))
+    assert not same(state_of(one)["policy"], state_of(other)["policy"])
+    assert not same(state_of(one)["stage"]["tables"]["states"], state_of(other)["stage"]["tables"]["states"])
+
+
+def test_when_it_evaluates_and_saves_changes_nothing(tmp_path: Path) -> None:
+    often = dataclasses.replace(
+        SHORT, evaluation=EvalConfig(every_minutes=0, opponents=("random", "greedy"), matches=2)
+    )
+    never = dataclasses.replace(SHORT, evaluation=EvalConfig(opponents=()))
+    assert_same_runs(trained(often, tmp_path / "often"), trained(never, tmp_path / "never"))
 
 
 def test_an_earlier_run_is_never_touched(tmp_path: Path) -> None:
@@ -175,116 +194,173 @@ def test_an_earlier_run_is_never_touched(tmp_path: Path) -> None:
     first.mkdir()
     (first / "mine.txt").write_text("keep", encoding="utf-8")
     (tmp_path / "same-2").write_text("a file", encoding="utf-8")
-    config = dataclasses.replace(TINY, run=str(first), total_steps=32)
-    assert train(config, progress_bar=False) == tmp_path / "same-3"
+    assert trained(SHORT, first) == tmp_path / "same-3"
     assert [path.name for path in first.iterdir()] == ["mine.txt"]
     assert (tmp_path / "same-2").read_text(encoding="utf-8") == "a file"
     assert (tmp_path / "same-3" / "checkpoints" / "last" / "policy.pt").is_file()
 
 
 @pytest.mark.parametrize("seats", [3, 4])
-def test_training_with_more_seats(seats: int, tmp_path: Path) -> None:
-    run = train(
-        dataclasses.replace(TINY, run=str(tmp_path / "more"), num_players=seats, reward="points", total_steps=32),
-        progress_bar=False,
-    )
-    assert isinstance(make_agent(str(run / "checkpoints" / "last")), NetworkAgent)
+def test_more_seats(seats: int, tmp_path: Path) -> None:
+    search = dataclasses.replace(TINY.search, iterations=1, shards=2, matches=1)
+    ppo = dataclasses.replace(TINY.ppo, total_steps=64, snapshot_every=1)
+    folder = trained(dataclasses.replace(TINY, num_players=seats, search=search, ppo=ppo), tmp_path / "more")
+    meta = json.loads((folder / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))
+    assert (meta["num_players"], meta["steps"]) == (seats, 64)
+    owners = state_of(folder)["stage"]["tables"]["owners"].numpy()
+    assert owners.shape == (4, seats)
+    for row in owners[:2]:  # one side the learner's, the others' all the same opponent's
+        learner = {seat % (2 if seats == 4 else seats) for seat in range(seats) if row[seat] == -1}
+        assert len(learner) == 1
+        assert len(set(row[row != -1])) == 1
+    assert (owners[2:] == -1).all()
 
 
-def test_a_minibatch_larger_than_the_rollout_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"minibatch_size must be at most .* = 4096"):
-        make_config({"num_envs": 16, "rollout_steps": 256, "minibatch_size": 4097})
+def test_only_search(tmp_path: Path) -> None:
+    search = dataclasses.replace(TINY.search, iterations=1)
+    folder = trained(dataclasses.replace(TINY, search=search, ppo=PpoConfig()), tmp_path / "search")
+    assert same(weights(folder / "checkpoints" / "last"), weights(folder / "checkpoints" / "fit-0"))
+    assert not (folder / "pool").exists()
+    assert (state_of(folder)["iteration"], state_of(folder)["steps"], state_of(folder)["stage"]) == (1, 0, {})
 
 
-def test_an_interrupted_run_keeps_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(callback: Any) -> bool:
-        if callback.num_timesteps >= 40:
+def test_only_self_play_with_every_seat_the_learners(tmp_path: Path) -> None:
+    alone = dataclasses.replace(SHORT.ppo, pool=(), snapshots=0, anchor_coef=0.0)
+    folder = trained(dataclasses.replace(SHORT, ppo=alone), tmp_path / "alone")
+    assert not (folder / "search").exists()
+    assert not (folder / "pool").exists()
+    assert (state_of(folder)["stage"]["tables"]["owners"] == -1).all()
+    assert state_of(folder)["steps"] == 32
+
+
+# Going on
+
+
+class Calls:
+    """Counts the calls of a function, and interrupts one of them, before or after it is made."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.count = function, 0
+        self.stop_at, self.late = 0, False
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.count += 1
+        if self.count == self.stop_at and not self.late:
             raise KeyboardInterrupt
-        return True
-
-    monkeypatch.setattr(selfplay._SelfPlay, "_on_step", interrupt)
-    run = train(dataclasses.replace(TINY, run=str(tmp_path / "stopped")), progress_bar=False)
-    checkpoint = run / "checkpoints" / "last"
-    assert isinstance(make_agent(str(checkpoint)), NetworkAgent)
-    assert json.loads((checkpoint / "meta.json").read_text(encoding="utf-8"))["steps"] == 40
+        result = self.function(*arguments, **options)
+        if self.count == self.stop_at:
+            raise KeyboardInterrupt
+        return result
 
 
-# The rewards that reach the learner
+WATCHED = {
+    "shard": (search_data, "_make"),
+    "minibatch": (distill, "losses_of"),
+    "optimizer": (torch.optim.AdamW, "step"),
+    "step": (SelfPlayVecEnv, "step_wait"),
+    "loss": (RegularizedPolicy, "evaluate_actions"),
+    "copy": (run._SelfPlay, "_take_snapshot"),
+    "evaluation": (run._Trainer, "evaluate"),
+    "save": (run._Trainer, "save"),
+}
 
 
-@pytest.mark.parametrize("reward", ["margin", "points"])
-@pytest.mark.parametrize("seats", [2, 3, 4])
-def test_the_learner_is_paid_for_its_own_side(seats: int, reward: str, tmp_path: Path) -> None:
-    sizes = {"num_envs": 2, "rollout_steps": 120, "minibatch_size": 240, "hidden": [8]}
-    config = make_config({"num_players": seats, "reward": reward, "reward_scale": 0.5, "seed": 5, **sizes})
-    opponent: Any = GreedyAgent()
-    model = selfplay._make_model(config, tmp_path, opponent)
-    model.learn(240)
-    buffer: Any = model.rollout_buffer
-    actions = buffer.actions.reshape(2, 120).astype(int)  # training has put one match after the other
-    for index in range(2):
-        starts, owed = replay(seats, reward, 5 + index, opponent, actions[index].tolist())
-        assert buffer.episode_starts[:, index].tolist() == starts
-        assert buffer.rewards[:, index].tolist() == [0.5 * each for each in owed]
-        assert sum(starts) > 5
-        assert max(owed) > 0
-        assert min(owed) < 0 or reward == "points"
+@contextmanager
+def watching() -> Iterator[dict[str, Calls]]:
+    """Count the calls of what is watched."""
+    calls = {name: Calls(getattr(*place)) for name, place in WATCHED.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, place in WATCHED.items():
+            # A function, so that it is bound to its object where the original is.
+            patch.setattr(*place, lambda *parts, _calls=calls[name], **options: _calls(*parts, **options))
+        patch.setattr(run, "_LOG_EVERY", 4)
+        yield calls
 
 
-def replay(seats: int, reward: str, seed: int, opponent: Any, actions: list[int]) -> tuple[list[bool], list[float]]:
-    """Play the learner's actions once more in the PettingZoo environment.
+def test_a_run_that_is_stopped_again_and_again_equals_one_that_is_not(whole: Path, tmp_path: Path) -> None:
+    """Each process is stopped at a call, before it or after it, and its folder is moved before the next goes on.
 
-    Returns:
-        For each action, whether it is the first of its round, and what it earned: the change of the scores up to the
-        learner's next decision or the end of the round; for the first one, since the round began.
+    The fits take 11 and 27 minibatches, with a mark at every fourth; self-play takes 10 rollouts of 8 steps, with a
+    mark before each. So it is known how many shards, minibatches and steps each process makes until it is stopped.
     """
-    env = raw_env(seats, episode="round", reward="points", skip_forced=True)
-    env.reset(seed=seed)
-    starts, owed = [True], []
-    before = begin(env, opponent)
-    for action in actions:
-        assert action in legal(env)
-        env.step(action)
-        learner = env.match_number % seats
-        starts.append(not play_others(env, learner, opponent))
-        scores = Match.from_bytes(env.state().tobytes()).scores
-        gains = [now - then for now, then in zip(scores, before, strict=True)]
-        own = gains.pop(learner % len(gains))
-        owed.append(own - sum(gains) / len(gains) if reward == "margin" else own)
-        before = scores
-        if starts[-1]:
-            env.reset()
-            before = begin(env, opponent)
-    return starts[:-1], owed
+    stops = [
+        ("shard", 2, "early", (2, 0, 0)),
+        ("minibatch", 3, "early", (2, 3, 0)),
+        ("optimizer", 7, "late", (0, 7, 0)),  # the weights have moved, but the minibatch is not counted yet
+        ("evaluation", 1, "early", (0, 11 - 4, 0)),
+        ("shard", 2, "late", (2, 0, 0)),
+        ("minibatch", 18, "early", (1, 18, 0)),
+        ("step", 3, "early", (0, 27 - 16, 3)),
+        ("step", 22, "late", (0, 0, 22)),
+        ("loss", 1, "late", (0, 0, 8)),  # in the update after the third rollout
+        ("copy", 2, "late", (0, 0, 16)),  # the first is made again at once; the second after the fourth rollout
+        ("evaluation", 1, "early", (0, 0, 80 - 32)),
+        ("never", 0, "", (0, 0, 80 - 72)),
+    ]
+    folder = tmp_path / "0"
+    for number, (name, at, when, made) in enumerate(stops):
+        with watching() as calls:
+            if name == "never":
+                resume(folder, show_progress=False)
+            else:
+                calls[name].stop_at, calls[name].late = at, when == "late"
+                with pytest.raises(KeyboardInterrupt):
+                    resume(folder, show_progress=False) if number else trained(TINY, folder)
+        assert tuple(calls[each].count for each in ("shard", "minibatch", "step")) == made, (name, at)
+        folder = folder.rename(tmp_path / str(number + 1))
+    assert_same_runs(folder, whole)
 
 
-def begin(env: Any, opponent: Any) -> list[int]:
-    """Go on to a round in which the learner has a decision, play up to it, and return the scores it began with."""
-    while not play_others(env, env.match_number % len(env.possible_agents), opponent):
-        env.reset()
-    return [0] * len(Match.from_bytes(env.state().tobytes()).scores)
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_a_process_that_ends_without_a_word_loses_what_was_not_saved_alone(
+    whole: Path, at: int, tmp_path: Path
+) -> None:
+    """From one save on, none of them happens any more: what the process did after it is done again."""
+    folder = tmp_path / "dead"
+    with watching() as calls, pytest.MonkeyPatch.context() as patch:
+        saved = calls["save"]
+
+        def save(trainer: Any) -> None:
+            if saved.count < at:
+                saved(trainer)
+
+        patch.setattr(run._Trainer, "save", save)
+        trained(TINY, folder)
+    resume(folder, show_progress=False)
+    assert_same_runs(folder, whole)
 
 
-def play_others(env: Any, learner: int, opponent: Any) -> bool:
-    """Play up to the learner's decision, and say whether there is one before the round ends."""
-    while not any(env.terminations.values()):
-        match = Match.from_bytes(env.state().tobytes())
-        if match.turn == learner:
-            return True
-        views = np.zeros(1, STATE)
-        views[0] = match.view(match.turn).state
-        env.step(int(opponent.act(views, action_mask(views[0])[None], np.zeros(1, np.uint64))[0]))
-    return False
+def test_a_killed_script_can_be_gone_on_with(tmp_path: Path) -> None:
+    """Killed in its self-play, gone on with from another folder; it saves after every update.
+
+    It equals a run in this process, which makes its shards here, evaluates, and saves at the end only.
+    """
+    once = dataclasses.replace(TINY, search=dataclasses.replace(TINY.search, iterations=1))
+    often = EvalConfig(every_minutes=0, opponents=())
+    config = dataclasses.replace(once, run="runs/x", evaluation=often)
+    (tmp_path / "tiny.yaml").write_text(as_yaml(config), encoding="utf-8")
+    command = [sys.executable, str(ROOT / "train.py"), "--config", "tiny.yaml", "--no-progress"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None and not (tmp_path / "runs/x/pool/00001/meta.json").exists():
+            time.sleep(0.005)
+        process.kill()
+    assert (
+        (tmp_path / "runs/x/command.txt")
+        .read_text(encoding="utf-8")
+        .endswith("train.py --config tiny.yaml --no-progress\n")
+    )
+    resume(tmp_path / "runs/x", show_progress=False)
+    assert_same_runs(tmp_path / "runs/x", trained(once, tmp_path / "whole"))
 
 
-# Checkpoints
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
-    torch.manual_seed(1)
-    save_checkpoint(tmp_path / "last", make_policy((8,)), (8,), steps=1)
-    return tmp_path / "last"
+def test_a_finished_run_stays_as_it_is(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(whole, folder)
+    with watching() as calls:
+        assert resume(folder, show_progress=False) == folder
+    assert {name: call.count for name, call in calls.items() if call.count} == {"save": 1}
+    assert_same_runs(folder, whole)
 
 
 class Malicious:
@@ -297,126 +373,19 @@ class Malicious:
         return os.mkdir, (str(self.folder),)
 
 
-def test_nothing_in_a_checkpoint_is_executed(checkpoint: Path, tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    with (checkpoint / "policy.pt").open("wb") as file:
-        pickle.dump(Malicious(made), file)
-    with pytest.raises(ValueError, match=r"policy\.pt"):
-        make_agent(str(checkpoint))
-    for content in (Malicious(made), {**make_policy((8,)).state_dict(), "more": Malicious(made)}):
-        torch.save(content, checkpoint / "policy.pt")
-        with pytest.raises(ValueError, match=r"policy\.pt"):
-            make_agent(str(checkpoint))
+def test_a_damaged_state_is_refused_and_nothing_in_it_is_executed(whole: Path, tmp_path: Path) -> None:
+    folder, made = tmp_path / "copy", tmp_path / "made"
+    shutil.copytree(whole, folder)
+    state = folder / "state.pt"
+    held = state.read_bytes()
+    contents = [b"", held[:1000], held[:-1], pickle.dumps(Malicious(made))]
+    torch.save({**torch.load(state, weights_only=True), "more": Malicious(made)}, state)
+    for content in [*contents, state.read_bytes()]:
+        state.write_bytes(content)
+        with pytest.raises(ValueError, match=r"state\.pt is damaged"):
+            resume(folder, show_progress=False)
+        assert state.read_bytes() == content
     assert not made.exists()
-    pickle.loads(pickle.dumps(Malicious(made)))
-    assert made.exists()  # it would have worked
-
-
-@pytest.mark.parametrize("size", [0, 1, 100, 5000, -1])
-def test_truncated_weights_are_refused(checkpoint: Path, size: int) -> None:
-    whole = (checkpoint / "policy.pt").read_bytes()
-    (checkpoint / "policy.pt").write_bytes(whole[:size])
-    with pytest.raises(ValueError, match=r"policy\.pt"):
-        make_agent(str(checkpoint))
-
-
-def test_missing_files_are_refused(checkpoint: Path) -> None:
-    (checkpoint / "policy.pt").rename(checkpoint / "hidden")
-    with pytest.raises(ValueError, match=r"policy\.pt"):
-        make_agent(str(checkpoint))
-    (checkpoint / "hidden").rename(checkpoint / "policy.pt")
-    (checkpoint / "meta.json").unlink()
-    with pytest.raises(ValueError, match=r"meta\.json"):
-        NetworkAgent.load(checkpoint)
-    with pytest.raises(ValueError, match="no agent"):
-        make_agent(str(checkpoint))
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "named"),
-    [
-        ("obs_version", 0, "version"),
-        ("obs_version", "1", "version"),
-        ("obs_size", 12, "length"),
-        ("num_actions", 450, "actions"),
-        ("hidden", [9], r"policy\.pt"),
-        ("hidden", [8, 8], r"policy\.pt"),
-        ("hidden", [-8], r"policy\.pt"),
-        ("hidden", 8, r"meta\.json"),
-        ("hidden", ["wide"], r"meta\.json"),
-        ("hidden", None, r"meta\.json"),
-    ],
-)
-def test_a_checkpoint_of_another_kind_is_refused(checkpoint: Path, key: str, value: Any, named: str) -> None:
-    meta = json.loads((checkpoint / "meta.json").read_text(encoding="utf-8"))
-    (checkpoint / "meta.json").write_text(json.dumps({**meta, key: value}), encoding="utf-8")
-    with pytest.raises(ValueError, match=named):
-        make_agent(str(checkpoint))
-    del meta[key]
-    (checkpoint / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"meta\.json"):
-        make_agent(str(checkpoint))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "null", "7", "{", '{"hidden": [8]}'])
-def test_a_meta_file_that_is_none_is_refused(checkpoint: Path, text: str) -> None:
-    (checkpoint / "meta.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"meta\.json"):
-        make_agent(str(checkpoint))
-
-
-def test_a_checkpoint_replaces_the_one_before(checkpoint: Path) -> None:
-    policy = make_policy((4, 4))
-    save_checkpoint(checkpoint, policy, (4, 4), steps=2)
-    agent = make_agent(str(checkpoint))
-    assert isinstance(agent, NetworkAgent)
-    assert same_weights(agent.policy.state_dict(), policy.state_dict())
-    assert [path.name for path in checkpoint.parent.iterdir()] == ["last"]
-
-
-class Crash(Exception):
-    """The end of a process."""
-
-
-@pytest.mark.parametrize("after", range(12))
-def test_a_crash_while_saving_leaves_the_old_checkpoint_or_the_new(
-    checkpoint: Path, after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every call that touches the disk may be the last one: it, and all that follow, do not happen any more."""
-    old = weights(checkpoint)
-    policy = make_policy((8,))
-    new = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-    calls = 0
-
-    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls > after:
-                raise Crash
-            return function(*arguments, **options)
-
-        return call
-
-    with monkeypatch.context() as patch:
-        patch.setattr(torch, "save", dying(torch.save))
-        for name in ("rename", "replace"):
-            patch.setattr(os, name, dying(getattr(os, name)))
-        patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
-        for name in ("mkdir", "write_text", "rmdir", "unlink", "rename", "replace"):
-            patch.setattr(Path, name, dying(getattr(Path, name)))
-        try:
-            save_checkpoint(checkpoint, policy, (8,), steps=2)
-        except Crash:
-            assert calls > after
-        else:
-            assert calls <= after
-    agent = make_agent(str(checkpoint))
-    assert isinstance(agent, NetworkAgent)
-    assert any(same_weights(agent.policy.state_dict(), each) for each in (old, new))
-    save_checkpoint(checkpoint, policy, (8,), steps=3)
-    assert same_weights(weights(checkpoint), new)
-    assert [path.name for path in checkpoint.parent.iterdir()] == ["last"]
 
 
 # The scripts
@@ -433,25 +402,79 @@ def script(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_train_refuses_a_wrong_configuration(tmp_path: Path) -> None:
-    (tmp_path / "wrong.yaml").write_text("sede: 1\n", encoding="utf-8")
-    done = script("train.py", "--config", "wrong.yaml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == "train.py: error: wrong.yaml: unknown key 'sede': did you mean 'seed'?\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["wrong.yaml"]
+@pytest.fixture
+def train_py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run train.py with these arguments in an empty folder; return its exit status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+        try:
+            status = train_script.main()
+        except SystemExit as error:  # argparse
+            status = int(error.code or 0)
+        return status, *capsys.readouterr()
+
+    return call
 
 
-def test_train_and_evaluate(tmp_path: Path) -> None:
-    (tmp_path / "tiny.yaml").write_text(as_yaml(dataclasses.replace(TINY, run="runs/x")), encoding="utf-8")
-    done = script("train.py", "--config", "tiny.yaml", "--no-progress", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "checkpoint: runs/x/checkpoints/last" in done.stdout
-    command = (tmp_path / "runs/x/command.txt").read_text(encoding="utf-8")
-    assert command.endswith("train.py --config tiny.yaml --no-progress\n")
-    done = script("evaluate.py", "runs/x/checkpoints/last", "random", "--matches", "20", "--seed", "1", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("text", "arguments", "fault"),
+    [
+        ("sede: 1", "", "tiny.yaml: unknown key 'sede': did you mean 'seed'?"),
+        ("num_envs: 1", "", "tiny.yaml: unknown key 'num_envs': did you mean 'ppo.num_envs'?"),
+        ("seed: 1", "--seed x", "seed must be of type int, not 'x'"),
+        ("seed: 1", "--ppo.gamma 2", "ppo.gamma must be within 0 .. 1, not 2.0"),
+    ],
+)
+def test_train_refuses_a_wrong_configuration(
+    train_py: Any, tmp_path: Path, text: str, arguments: str, fault: str
+) -> None:
+    (tmp_path / "tiny.yaml").write_text(text, encoding="utf-8")
+    assert train_py("--config", "tiny.yaml", *arguments.split()) == (2, "", f"train.py: error: {fault}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.yaml"]
+
+
+def test_train_refuses_other_wrong_command_lines(train_py: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for arguments, fault in [
+        ("", "one of the arguments --config --resume is required"),
+        ("--config a.yaml --resume b", "argument --resume: not allowed with argument --config"),
+        ("--config none.yaml", "none.yaml"),
+        ("--config none.yaml --learning-rate 1", "unrecognized arguments: --learning-rate"),
+        ("--resume empty", "empty holds no run"),
+        ("--resume none", "none holds no run"),
+        ("--resume empty --seed 1", "--resume goes on with a run's own configuration: no other flags can be given"),
+    ]:
+        status, output, errors = train_py(*arguments.split())
+        assert (status, output) == (2, ""), arguments
+        assert f"train.py: error: {fault}" in errors or (fault == "none.yaml" and fault in errors)
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_train_with_flags_is_stopped_and_gone_on_with(train_py: Any, tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(as_yaml(SHORT), encoding="utf-8")
+    flags = "--config tiny.yaml --no-progress --run runs/y --ppo.total-steps 64 --hidden [4,4]"
+    with watching() as calls:
+        calls["step"].stop_at = 12
+        assert train_py(*flags.split()) == (130, "", "\nstopped; --resume goes on with the run\n")
+    config = dataclasses.replace(SHORT, run="runs/y", hidden=(4, 4), ppo=dataclasses.replace(SHORT.ppo, total_steps=64))
+    assert read_config(tmp_path / "runs/y/config.yaml") == config
+    last = tmp_path / "runs/y/checkpoints/last"
+    assert json.loads((last / "meta.json").read_text(encoding="utf-8"))["steps"] == 32
+    assert isinstance(make_agent(str(last)), NetworkAgent)
+    status, output, errors = train_py("--resume", "runs/y", "--no-progress")
+    assert (status, errors) == (0, "")
+    assert output.splitlines()[0] == "checkpoint: runs/y/checkpoints/last"
+    assert_same_runs(tmp_path / "runs/y", trained(config, tmp_path / "whole"))
+
+
+def test_evaluate_a_checkpoint(whole: Path) -> None:
+    checkpoint = f"{whole.name}/checkpoints/last"
+    done = script("evaluate.py", checkpoint, "random", "--matches", "20", "--seed", "1", cwd=whole.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == "2 seats, seed 1, 1 pair, 20 matches"
-    assert any(line.split()[:2] == ["runs/x/checkpoints/last", "random"] for line in done.stdout.splitlines())
+    assert any(line.split()[:2] == [checkpoint, "random"] for line in done.stdout.splitlines())
 
 
 def test_evaluate_refuses(tmp_path: Path) -> None:

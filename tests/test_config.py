@@ -1,0 +1,200 @@
+"""Configurations of training runs: what is refused and how it is named, files, and flags."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.training.config import (
+    Config,
+    EvalConfig,
+    FitConfig,
+    PpoConfig,
+    SearchConfig,
+    add_flags,
+    as_yaml,
+    keys,
+    make_config,
+    read_config,
+    with_flags,
+)
+from tests.processes import ROOT
+
+WRONG = [
+    ({"sed": 1}, "unknown key 'sed': did you mean 'seed'"),
+    ({"zzz": 1}, "unknown key 'zzz'$"),
+    ({1: 1}, "unknown key 1$"),
+    ({"ppo": {"learning_rat": 0.1}}, "unknown key 'ppo.learning_rat': did you mean 'ppo.learning_rate'"),
+    ({"ppo": {"zzz": 1}}, "unknown key 'ppo.zzz'$"),
+    ({"ppo": {1: 1}}, "unknown key 'ppo.1'$"),
+    ({"ppo": {"ppo": {}}}, "unknown key 'ppo.ppo'"),
+    # the key of another section, though one of this section is near
+    ({"num_envs": 8}, "unknown key 'num_envs': did you mean 'ppo.num_envs'"),
+    ({"learning_rate": 0.1}, r"'learning_rate': did you mean 'fit\.learning_rate' or 'ppo\.learning_rate'\?$"),
+    ({"search": {"seed": 1}}, "unknown key 'search.seed': did you mean 'seed'"),
+    ({"fit": {"matches": 1}}, r"'fit\.matches': did you mean 'search\.matches' or 'evaluation\.matches'"),
+    ({"fit": {"num_player": 1}}, "unknown key 'fit.num_player': did you mean 'num_players'"),
+    ({"opponent": []}, "unknown key 'opponent': did you mean 'evaluation.opponents'"),
+    ({"seed": "1"}, "seed must be of type int, not '1'"),
+    ({"seed": 1.0}, "seed must be of type int, not 1.0"),
+    ({"seed": True}, "seed must be of type int, not True"),
+    ({"seed": None}, "seed must be of type int, not None"),
+    ({"seed": -1}, "seed must be within 0 .. 2147483648, not -1"),
+    ({"ppo": 3}, "ppo is a section: a mapping of keys to values, not 3"),
+    ({"ppo": None}, "ppo is a section"),
+    ({"fit": []}, "fit is a section"),
+    ({"ppo": {"gamma": "high"}}, "ppo.gamma must be of type float, not 'high'"),
+    ({"ppo": {"gamma": False}}, "ppo.gamma must be of type float, not False"),
+    ({"ppo": {"gamma": 1.5}}, "ppo.gamma must be within 0 .. 1, not 1.5"),
+    ({"fit": {"learning_rate": float("nan")}}, "fit.learning_rate must be within 0 .. 1, not nan"),
+    ({"fit": {"temperature": 0}}, "fit.temperature must be within"),
+    ({"run": 5}, "run must be of type str, not 5"),
+    ({"run": ""}, "run must be the path of a new folder, not ''"),
+    ({"run": ".."}, "run must be the path of a new folder"),
+    ({"hidden": 64}, "hidden must be a list of positive ints, not 64"),
+    ({"hidden": []}, "hidden must have at least one width"),
+    ({"hidden": [64, 0]}, "hidden must be a list of positive ints"),
+    ({"hidden": [64.0]}, "hidden must be a list of positive ints"),
+    ({"hidden": [True]}, "hidden must be a list of positive ints"),
+    ({"ppo": {"pool": "greedy"}}, "ppo.pool must be a list of texts, not 'greedy'"),
+    ({"evaluation": {"opponents": [1]}}, "evaluation.opponents must be a list of texts"),
+    ({"num_players": 5}, "num_players must be within 2 .. 4, not 5"),
+    ({"search": {"shards": 1}}, "search.shards must be within 2 "),
+    ({"search": {"explore": -0.1}}, "search.explore must be within 0 .. 1"),
+    ({"ppo": {"num_envs": 0}}, "ppo.num_envs must be within 1 "),
+    ({"ppo": {"total_steps": -5}}, "ppo.total_steps must be within 0 "),
+    ({"evaluation": {"matches": 0}}, "evaluation.matches must be within 1 "),
+    (
+        {"ppo": {"num_envs": 16, "rollout_steps": 256, "minibatch_size": 4097}},
+        r"ppo.minibatch_size must be at most ppo.num_envs \* ppo.rollout_steps = 4096, not 4097",
+    ),
+]
+ODD = Config(
+    run="a b/ü: #",
+    seed=3,
+    num_players=4,
+    hidden=(7, 8, 9),
+    search=SearchConfig(iterations=0, explore=1e-7),
+    fit=FitConfig(learning_rate=1e-5, weight_decay=0.25),
+    ppo=PpoConfig(pool=(), total_steps=2**53, gamma=0.5),
+    evaluation=EvalConfig(opponents=("greedy", "1e3", "null", "pimc:5", "7")),
+)
+
+
+def flagged(values: dict[Any, Any], *flags: str) -> Config:
+    """The configuration of these values and flags."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    add_flags(parser)
+    return make_config(with_flags(values, parser.parse_args(flags)))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(("values", "fault"), WRONG)
+def test_a_wrong_configuration_is_refused_by_name(values: dict[Any, Any], fault: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=fault):
+        make_config(values)
+    file = tmp_path / "config.yaml"
+    file.write_text(json.dumps(values).replace("NaN", ".nan").replace('{"1":', "{1:"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"config\.yaml: .*" + fault):
+        read_config(file)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"- seed", b"seed", b"seed: [", b"\0", b"a: b: c", b"!!python/name:os.getcwd", b"\xff\xfe\xff"]
+)
+def test_a_file_that_is_no_configuration(text: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_bytes(text)
+    with pytest.raises(ValueError, match=r"config\.yaml"):
+        read_config(file)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"none\.yaml"):
+        read_config(tmp_path / "none.yaml")
+
+
+def test_every_number_has_a_range() -> None:
+    """Each key that holds a number is refused where it is far too small, by its name."""
+    numbers = 0
+    for name in keys():
+        section, _, key = name.rpartition(".")
+        config = Config()
+        default = getattr(getattr(config, section) if section else config, key)
+        if isinstance(default, int | float):
+            numbers += 1
+            with pytest.raises(ValueError, match=rf"^{name} must be within"):
+                make_config({section: {key: -1}} if section else {key: -1})
+    assert numbers == len(list(keys())) - len(("run", "hidden", "search.teacher", "ppo.pool", "evaluation.opponents"))
+
+
+# Files
+
+
+@pytest.mark.parametrize("config", [Config(), ODD, Config(run="1e5"), Config(run="null")])
+def test_a_configuration_can_be_written_and_read(config: Config, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(as_yaml(config), encoding="utf-8")
+    assert read_config(file) == config
+
+
+def test_keys_left_out_have_defaults_and_ints_become_floats(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("hidden: [32]\nppo:\n  gamma: 1\n  learning_rate: 1e-4\n", encoding="utf-8")
+    config = read_config(file)
+    assert config == dataclasses.replace(Config(), hidden=(32,), ppo=PpoConfig(gamma=1.0, learning_rate=0.0001))
+    assert isinstance(config.ppo.gamma, float)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda file: str(file.name))
+def test_the_projects_configurations_are_sound(file: Path) -> None:
+    config = read_config(file)
+    rollout = config.ppo.num_envs * config.ppo.rollout_steps
+    assert config.ppo.total_steps % rollout == 0
+    assert Path(config.run) == Path("runs") / file.stem
+
+
+# Flags
+
+
+def test_there_is_a_flag_for_every_key() -> None:
+    written: dict[str, Any] = {}
+    for name in keys():
+        section, _, key = name.rpartition(".")
+        value = getattr(getattr(ODD, section) if section else ODD, key)
+        written[f"--{name.replace('_', '-')}"] = json.dumps(value, ensure_ascii=False)
+    assert flagged({}, *(part for flag in written.items() for part in flag)) == ODD
+
+
+def test_a_flag_replaces_one_key_of_the_file() -> None:
+    values = {"seed": 4, "hidden": [8], "ppo": {"num_envs": 300, "gamma": 0.9}}
+    config = flagged(values, "--ppo.learning-rate", "1e-4", "--ppo.gamma=0.5", "--hidden", "[16, 16]", "--run", "a/b")
+    assert config == Config(
+        run="a/b", seed=4, hidden=(16, 16), ppo=PpoConfig(num_envs=300, gamma=0.5, learning_rate=0.0001)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "flags", "fault"),
+    [
+        ({}, ["--seed", "x"], "seed must be of type int, not 'x'"),
+        ({}, ["--seed", ""], "seed must be of type int, not None"),
+        ({}, ["--seed=-1"], "seed must be within"),
+        ({}, ["--ppo.gamma", "2"], "ppo.gamma must be within"),
+        ({}, ["--hidden", "64"], "hidden must be a list"),
+        ({}, ["--hidden", "[64"], "--hidden: not YAML"),
+        ({}, ["--ppo.learning-rate", "a: b: c"], "--ppo.learning-rate: not YAML"),
+        ({"ppo": 3}, ["--ppo.gamma", "1"], "ppo is a section"),
+        ({"ppo": None}, ["--ppo.gamma", "1"], "ppo is a section"),
+    ],
+)
+def test_a_wrong_flag_is_refused_by_name(values: dict[str, Any], flags: list[str], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        flagged(values, *flags)

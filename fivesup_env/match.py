@@ -40,6 +40,7 @@ from fivesup_env.rules.state import (
 )
 from fivesup_env.rules.tiles import KIND_NAMES, NO_TILE, NUM_KINDS, NUM_TILES, NUM_VALUES, port_name, tile_name
 from fivesup_env.rules.view import history, view
+from fivesup_env.view_notation import parse_view
 
 _SETUP_KEYS = (
     "num_players",
@@ -182,6 +183,15 @@ class View(Position):
     All of `Position` works on a view; `legal()` is empty unless the observer is to move. Agents get
     views, never matches.
     """
+
+    @classmethod
+    def from_text(cls, text: str) -> View:
+        """Return the view of a text, as `repr` writes it.
+
+        Raises:
+            ValueError: the text is no view, or what a seat cannot come to see; names the fault.
+        """
+        return cls(parse_view(text))
 
     @property
     def seat(self) -> int:

@@ -8,13 +8,14 @@
                 was dealt, the moves since, and then, to be read rather than needed, whose turn it is and the scores
 
 Reading is strict: every text has one meaning, a position is replayed move by move, and a fault raises a `ValueError`
-that names it. The view of a seat has a position text too, with `?` for what is hidden from the seat.
+that names it. The view of a seat has a position text too, with `?` for what is hidden from the seat; view_notation.py
+reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from fivesup_env.rules.legality import describe_move, why_illegal
 from fivesup_env.rules.play import DRAW, PASS, clear_round, step
@@ -48,6 +49,8 @@ _TILE_IDS: Final = {tile_name(tile): tile for tile in range(NUM_TILES)}
 _PORT_IDS: Final = {port_name(port): port for port in range(NUM_PORTS)}
 _HEAD: Final = "fivesup"
 _NOTHING: Final = "-"
+
+SetupWords: TypeAlias = dict[str, tuple[str, Callable[[str], Any]]]
 
 
 class IllegalAction(ValueError):
@@ -148,19 +151,15 @@ def lay_out(
     Raises:
         ValueError: the setup is impossible; names the fault.
     """
-    left_out = _tile_list("without", without)
-    state = new_state(without=sum({1 << tile for tile in left_out}), **parameters)
+    state = new_round(starter, scores, round_number=round_number, without=without, **parameters)
     num_players = int(state.num_players)
     if isinstance(hands, str) or not isinstance(hands, Sequence):
         raise ValueError(f"hands must be a list of {num_players} lists of tiles, not {hands!r}")
     if len(hands) != num_players:
         raise ValueError(f"hands: {num_players} seats need {num_players} hands, not {len(hands)}")
-    dealt = [_tile_list(f"hands[{seat}]", hand) for seat, hand in enumerate(hands)]
-    rest = _tile_list("boneyard", boneyard)
+    dealt = [read_tiles(f"hands[{seat}]", hand) for seat, hand in enumerate(hands)]
+    rest = read_tiles("boneyard", boneyard)
     _check_tiles(state, dealt, rest)
-    state.scores[: num_sides(num_players)] = checked_scores(state, scores)
-    clear_round(state, check_int("starter", starter, 0, num_players - 1))
-    state.round_number = check_int("round", round_number, 1, 2**32 - 1)
     for seat, hand in enumerate(dealt):
         state.hands[seat] = sum(1 << tile for tile in hand)
         state.hand_sizes[seat] = len(hand)
@@ -169,7 +168,34 @@ def lay_out(
     return state
 
 
-def _tile_list(name: str, texts: object) -> list[int]:
+def new_round(
+    starter: object = 0,
+    scores: Sequence[object] | None = None,
+    *,
+    round_number: object = 1,
+    without: Iterable[object] = (),
+    **parameters: Any,
+) -> State:
+    """Return the state at the start of a round in which nothing is dealt yet; the arguments are those of `lay_out`.
+
+    Raises:
+        ValueError: an argument is impossible; names it.
+    """
+    left_out = read_tiles("without", without)
+    state = new_state(without=sum({1 << tile for tile in left_out}), **parameters)
+    num_players = int(state.num_players)
+    state.scores[: num_sides(num_players)] = checked_scores(state, scores)
+    clear_round(state, check_int("starter", starter, 0, num_players - 1))
+    state.round_number = check_int("round", round_number, 1, 2**32 - 1)
+    return state
+
+
+def read_tiles(name: str, texts: object) -> list[int]:
+    """Return the tiles of a list of tile texts.
+
+    Raises:
+        ValueError: it is no such list; the text begins with `name`.
+    """
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise ValueError(f"{name} must be a list of tiles, not {texts!r}")
     try:
@@ -218,7 +244,7 @@ def checked_scores(state: State, scores: Sequence[object] | None) -> list[int]:
 
 
 def position_text(state: State) -> str:
-    """Return a state or a view as one line of text; `parse_position` reads that of a state back."""
+    """Return a state or a view as one line of text; `parse_position` and `parse_view` read it back."""
     words = [_HEAD]
     if state.observer != FULL:
         words.append(f"view={state.observer}")
@@ -241,12 +267,9 @@ def parse_position(text: object) -> State:
     Raises:
         ValueError: the text is no position, or the position cannot come about.
     """
-    words = _split_words(text)
-    setup: dict[str, Any] = {}
-    for name, (key, read) in _SETUP_WORDS.items():
-        if name in words:
-            setup[key] = _read(name, words.pop(name), read)
-    moves = _list(words.pop("moves", _NOTHING))
+    words = split_words(text)
+    setup = take_words(words, _SETUP_WORDS)
+    moves = read_list(words.pop("moves", _NOTHING))
     if "hands" not in setup:
         raise ValueError(f"not the position of a full state: {text!r} has no hands=")
     state = lay_out(**setup)
@@ -255,12 +278,7 @@ def parse_position(text: object) -> State:
             step(state, *checked_move(state, move))
         except IllegalAction as error:
             raise ValueError(f"move {number}: {error}") from None
-    expected = dict(word.split("=", 1) for word in _derived_words(state))
-    for name, value in words.items():
-        if name not in expected and name not in _DERIVED_NAMES:
-            raise ValueError(f"unknown word {name}={value} in a position")
-        if expected.get(name) != value:
-            raise ValueError(f"{name}={value} disagrees with the moves, which give {expected.get(name, 'none')}")
+    check_words(words, dict(word.split("=", 1) for word in _derived_words(state)))
     return state
 
 
@@ -333,7 +351,12 @@ def _numbers(numbers: Iterable[int]) -> str:
     return ",".join(str(number) for number in numbers)
 
 
-def _split_words(text: object) -> dict[str, str]:
+def split_words(text: object) -> dict[str, str]:
+    """Return the words of a position text by name, in order.
+
+    Raises:
+        ValueError: the text is no line of such words.
+    """
     if not isinstance(text, str):
         raise ValueError(f"a position is a text, not {text!r}")
     head, *rest = text.split(" ")
@@ -350,40 +373,75 @@ def _split_words(text: object) -> dict[str, str]:
     return words
 
 
-def _read(name: str, value: str, read: Callable[[str], Any]) -> Any:
+def take_words(words: dict[str, str], readers: SetupWords) -> dict[str, Any]:
+    """Take the words that lay a round out from `words`, and return them as arguments of `lay_out`.
+
+    Raises:
+        ValueError: the value of a word cannot be read.
+    """
+    return {key: read_word(name, words.pop(name), read) for name, (key, read) in readers.items() if name in words}
+
+
+def read_word(name: str, value: str, read: Callable[[str], Any]) -> Any:
+    """Return what `read` makes of the value of a word.
+
+    Raises:
+        ValueError: it cannot be read; names the word.
+    """
     try:
         return read(value)
     except ValueError:
         raise ValueError(f"{name}={value} in a position cannot be read") from None
 
 
-def _list(value: str) -> list[str]:
+def check_words(words: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Check words that follow from the others.
+
+    Raises:
+        ValueError: one is not as expected, or unknown.
+    """
+    for name, value in words.items():
+        if name not in expected and name not in _DERIVED_NAMES:
+            raise ValueError(f"unknown word {name}={value} in a position")
+        if expected.get(name) != value:
+            raise ValueError(f"{name}={value} disagrees with the moves, which give {expected.get(name, 'none')}")
+
+
+def read_list(value: str) -> list[str]:
+    """Return the parts of a value with commas; "-" has none."""
     return [] if value == _NOTHING else value.split(",")
 
 
-def _integer(value: str) -> int:
-    """Return the int of a text that is written as `str` would write it."""
+def read_integer(value: str) -> int:
+    """Return the int of a text that is written as `str` would write it.
+
+    Raises:
+        ValueError: it is no such text.
+    """
     number = int(value[:25])
     if str(number) != value:
         raise ValueError
     return number
 
 
-def _integers(value: str) -> list[int]:
-    return [_integer(part) for part in value.split(",")]
+def _read_integers(value: str) -> list[int]:
+    return [read_integer(part) for part in value.split(",")]
 
 
-#: Words of a full position that lay the round out: the argument of `lay_out` each is, and how it is read.
-_SETUP_WORDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
-    "players": ("num_players", _integer),
-    "hand_size": ("hand_size", _integer),
-    "target": ("target", _integer),
-    "max_pip": ("max_pip", _integer),
-    "without": ("without", _list),
-    "seed": ("seed", _integer),
-    "round": ("round_number", _integer),
-    "starter": ("starter", _integer),
-    "round_scores": ("scores", _integers),
-    "hands": ("hands", lambda value: [_list(hand) for hand in value.split("/")]),
-    "boneyard": ("boneyard", _list),
+#: Words that lay a round out, but for its tiles: the argument of `new_round` that each is, and how it is read.
+ROUND_WORDS: Final[SetupWords] = {
+    "players": ("num_players", read_integer),
+    "hand_size": ("hand_size", read_integer),
+    "target": ("target", read_integer),
+    "max_pip": ("max_pip", read_integer),
+    "without": ("without", read_list),
+    "round": ("round_number", read_integer),
+    "starter": ("starter", read_integer),
+    "round_scores": ("scores", _read_integers),
+}
+_SETUP_WORDS: Final[SetupWords] = {
+    **ROUND_WORDS,
+    "seed": ("seed", read_integer),
+    "hands": ("hands", lambda value: [read_list(hand) for hand in value.split("/")]),
+    "boneyard": ("boneyard", read_list),
 }

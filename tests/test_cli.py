@@ -502,7 +502,7 @@ def test_play_refuses_a_seat_that_is_not_there(capsys: Capture) -> None:
 # The program as a whole
 
 
-@pytest.mark.parametrize("command", ["", "play", "record", "replay", "show"])
+@pytest.mark.parametrize("command", ["", "play", "predict", "record", "replay", "show"])
 def test_help_has_examples(capsys: Capture, command: str) -> None:
     status, out, _ = run(capsys, command, "--help")
     assert status == 0

@@ -1,4 +1,4 @@
-"""The console program `fivesup`: play in the terminal, evaluate agents, record matches, read records.
+"""The console program `fivesup`: play in the terminal, evaluate and ask agents, record matches, read records.
 
 Exit status: 0; 1 when a well-formed record disagrees with the rules; 2 for bad arguments and for files
 that cannot be used; 130 after Ctrl-C; 141 when the reader of the output has gone.
@@ -15,17 +15,18 @@ from typing import NoReturn
 
 from fivesup_env import __version__
 from fivesup_env._jit import cache_folder
-from fivesup_env.cli import evaluate, play, record, replay, show
+from fivesup_env.cli import evaluate, play, predict, record, replay, show
 from fivesup_env.cli.arguments import CommandError
 from fivesup_env.records import RecordError, ReplayError
 
 _DESCRIPTION = """\
-Exact 61 Five-Up, a game of dominoes: play it, evaluate agents, record matches, check and read the records."""
+Exact 61 Five-Up, a game of dominoes: play it, evaluate and ask agents, record matches, check and read the records."""
 
 _EPILOG = """\
 examples:
   fivesup play --against greedy
   fivesup evaluate greedy random --matches 1000
+  fivesup predict pimc:200 'fivesup view=0 players=2 ...'
   fivesup record --players 4 --matches 100 --agents random --seed 1 --out matches.jsonl
   fivesup replay matches.jsonl
   fivesup show matches.jsonl --match 3
@@ -51,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fivesup {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in (play, evaluate, record, replay, show):
+    for command in (play, evaluate, predict, record, replay, show):
         command.add_parser(commands)
     return parser
 

@@ -64,6 +64,18 @@ class Trunk(BaseFeaturesExtractor):
         features: torch.Tensor = self.layers(observations / self.scales)
         return features
 
+    def after_first(self, activations: torch.Tensor) -> torch.Tensor:
+        """Return the features that follow from the activations of the first layer, float32[N, first width]."""
+        features: torch.Tensor = self.layers[2:](activations)
+        return features
+
+    def first_weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return copies of the first layer's weights, by input and for unscaled observations [696, W], and bias [W]."""
+        first = self.layers[0]
+        assert isinstance(first, torch.nn.Linear)
+        weights = (first.weight.detach() / self.scales).t().contiguous().cpu().numpy()
+        return weights, first.bias.detach().cpu().numpy().copy()
+
 
 def policy_options(hidden: tuple[int, ...]) -> dict[str, Any]:
     """Return the `policy_kwargs` of such a network, as Stable-Baselines3 takes them."""
@@ -91,6 +103,9 @@ def logits_and_values(
 class NetworkAgent:
     """Plays by a policy network: samples from it, or takes its most probable action.
 
+    Nine of ten numbers of an observation are 0, so the first layer is computed from the others alone, by weights that
+    are copied when the agent is made.
+
     Args:
         policy: the network.
         deterministic: take the most probable action.
@@ -111,6 +126,8 @@ class NetworkAgent:
         self.deterministic = deterministic
         self.num_players, self.reward_scale = num_players, reward_scale
         policy.set_training_mode(False)
+        assert isinstance(policy.features_extractor, Trunk)
+        self._first_weights, self._first_bias = policy.features_extractor.first_weights()
 
     @classmethod
     def load(cls, folder: Path, deterministic: bool = True) -> NetworkAgent:
@@ -185,14 +202,44 @@ class NetworkAgent:
         count = len(views)
         if self.num_players and (views["num_players"] != self.num_players).any():
             raise ValueError(f"this network was trained for {self.num_players} seats")
-        observations = np.zeros((-(-count // _CHUNK) * _CHUNK, OBS_SIZE), np.int8)
-        write_observations(views, observations[:count])
+        observations = np.empty((count, OBS_SIZE), np.int8)
+        write_observations(views, observations)
+        activations = np.zeros((-(-count // _CHUNK) * _CHUNK, len(self._first_bias)), np.float32)
+        _first_layer(observations, self._first_weights, self._first_bias, activations)
         with torch.no_grad(), _one_thread():
-            parts = [
-                logits_and_values(self.policy, chunk) for chunk in torch.split(torch.from_numpy(observations), _CHUNK)
-            ]
-        logits, values = (torch.cat(each).numpy()[:count] for each in zip(*parts, strict=True))
+            parts = [self._heads(chunk) for chunk in torch.split(torch.from_numpy(activations), _CHUNK)]
+        logits, values = (torch.cat(each).cpu().numpy()[:count] for each in zip(*parts, strict=True))
         return logits, values
+
+    def _heads(self, activations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        trunk = self.policy.features_extractor
+        assert isinstance(trunk, Trunk)
+        features = trunk.after_first(activations.to(self.policy.device))
+        return self.policy.action_net(features), self.policy.value_net(features).squeeze(1)
+
+
+@kernel
+def _first_layer(
+    observations: NDArray[np.int8],
+    weights: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Write the activations of the first layer into ``out``, float32[N, W] or longer."""
+    width = len(bias)
+    flat_weights, flat_out = weights.reshape(-1), out.reshape(-1)
+    for row in range(len(observations)):
+        start = row * width
+        for unit in range(width):
+            flat_out[start + unit] = bias[unit]
+        for feature in range(OBS_SIZE):
+            number = np.float32(observations[row, feature])
+            if number != 0:
+                place = feature * width
+                for unit in range(width):
+                    flat_out[start + unit] += number * flat_weights[place + unit]
+        for unit in range(width):
+            flat_out[start + unit] = max(flat_out[start + unit], np.float32(0))
 
 
 @contextmanager

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.agent import Agent, decision_keys, make_agent
+from agents.baselines import random_actions
 from agents.pimc import PimcAgent
 from agents.processes import begin_child, interrupt_held
 from agents.winning_chances import chance_table, value_of_start
@@ -46,7 +47,7 @@ from fivesup_env.batch import hide_rows
 from fivesup_env.episode import PLAYING, play_on
 from fivesup_env.files import replacing
 from fivesup_env.observation import OBS_SIZE, write_decision
-from fivesup_env.rules.chance import below, mix
+from fivesup_env.rules.chance import mix
 from fivesup_env.rules.play import start_match
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import STATE, States, check_int, new_state
@@ -154,8 +155,10 @@ def _chosen(
     actions: NDArray[np.int64] = (
         np.nanargmax(means, axis=1) if player is None else player.act(views, masks.copy(), keys)
     )
-    _explore(masks, keys, plan.explore, actions)
-    return actions
+    lots, new_keys, drawn = np.empty(len(keys)), np.empty_like(keys), np.empty_like(actions)
+    _draw_lots(keys, lots, new_keys)
+    random_actions(masks, new_keys, drawn)
+    return np.where(lots < plan.explore, drawn, actions)
 
 
 def _gathered(
@@ -323,22 +326,11 @@ def _advance(states: States, rows: NDArray[np.int64], actions: NDArray[np.int64]
 
 
 @kernel
-def _explore(masks: NDArray[np.int8], keys: NDArray[np.uint64], chance: float, actions: NDArray[np.int64]) -> None:
-    """Put a uniformly drawn legal action in the place of some."""
-    for row in range(len(masks)):
+def _draw_lots(keys: NDArray[np.uint64], lots: NDArray[np.float64], new_keys: NDArray[np.uint64]) -> None:
+    """Write a number within 0 .. 1, 1 excluded, and another key for every key."""
+    for row in range(len(keys)):
         key = mix(_EXPLORES, keys[row])
-        if np.float64(key >> np.uint64(11)) * 2.0**-53 >= chance:
-            continue
-        count = np.int64(0)
-        for action in range(NUM_ENDS_ACTIONS):
-            count += masks[row, action]
-        chosen, _ = below(mix(key, key), count)
-        for action in range(NUM_ENDS_ACTIONS):
-            if masks[row, action]:
-                if chosen == 0:
-                    actions[row] = action
-                    break
-                chosen -= 1
+        lots[row], new_keys[row] = np.float64(key >> np.uint64(11)) * 2.0**-53, mix(key, key)
 
 
 @kernel

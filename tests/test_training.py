@@ -280,17 +280,17 @@ def watching() -> Iterator[dict[str, Calls]]:
 def test_a_run_that_is_stopped_again_and_again_equals_one_that_is_not(whole: Path, tmp_path: Path) -> None:
     """Each process is stopped at a call, before it or after it, and its folder is moved before the next goes on.
 
-    The fits take 11 and 27 minibatches, with a mark at every fourth; self-play takes 10 rollouts of 8 steps, with a
+    The fits take 12 and 26 minibatches, with a mark at every fourth; self-play takes 10 rollouts of 8 steps, with a
     mark before each. So it is known how many shards, minibatches and steps each process makes until it is stopped.
     """
     stops = [
         ("shard", 2, "early", (2, 0, 0)),
         ("minibatch", 3, "early", (2, 3, 0)),
         ("optimizer", 7, "late", (0, 7, 0)),  # the weights have moved, but the minibatch is not counted yet
-        ("evaluation", 1, "early", (0, 11 - 4, 0)),
+        ("evaluation", 1, "early", (0, 12 - 4, 0)),
         ("shard", 2, "late", (2, 0, 0)),
         ("minibatch", 18, "early", (1, 18, 0)),
-        ("step", 3, "early", (0, 27 - 16, 3)),
+        ("step", 3, "early", (0, 26 - 16, 3)),
         ("step", 22, "late", (0, 0, 22)),
         ("loss", 1, "late", (0, 0, 8)),  # in the update after the third rollout
         ("copy", 2, "late", (0, 0, 16)),  # the first is made again at once; the second after the fourth rollout

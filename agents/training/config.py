@@ -93,6 +93,9 @@ class Config:
             value = _value_of(self, name)
             if not low <= value <= high:
                 raise ValueError(f"{name} must be within {low} .. {high}, not {value}")
+        matches = self.search.shards * self.search.matches
+        if matches >= 10**9:
+            raise ValueError(f"search.shards * search.matches must be below 1000000000, not {matches}")
         rollout = self.ppo.num_envs * self.ppo.rollout_steps
         if self.ppo.minibatch_size > rollout:
             raise ValueError(
@@ -119,11 +122,11 @@ for _kind in (_Loader, _Dumper):
 
 _MOST = 2**31
 _RANGES: dict[str, tuple[float, float]] = {
-    "seed": (0, _MOST),
+    "seed": (0, 1_000_000),  # beyond, match seeds of runs would run out
     "num_players": (2, 4),
     "threads": (0, 1024),
     "reward_scale": (1e-6, 1e6),
-    "search.iterations": (0, 1000),
+    "search.iterations": (0, 998),
     "search.shards": (2, 100_000),
     "search.matches": (1, 1_000_000),
     "search.explore": (0, 1),

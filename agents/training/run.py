@@ -49,7 +49,8 @@ from agents.training.tables import SelfPlayVecEnv
 from fivesup_env.files import replacing
 
 _EVAL_SEED: Final = 1_000_000_007  # deals that training does not see
-_SEED_GAP: Final = 10**12  # between the match seeds of two iterations, and of two runs
+_RUN_GAP: Final = 10**12  # between the match seeds of two runs whose `seed` differs by 1
+_PART_GAP: Final = 10**9  # between those of two iterations of a run; self-play's come after all of them
 _LOG_EVERY: Final = 50  # minibatches of a fit
 _STATE: Final = "state.pt"
 
@@ -243,7 +244,7 @@ class _Trainer:
             player=f"../../checkpoints/fit-{iteration - 1}" if iteration else "",
             explore=config.search.explore,
             matches=config.search.matches,
-            seed=(config.seed * 1000 + iteration) * _SEED_GAP + 1,
+            seed=config.seed * _RUN_GAP + iteration * _PART_GAP + 1,
         )
         folder = self.folder / "search" / str(iteration)
         with self._bar(f"search {iteration}", config.search.shards, 0, "shards") as bar:
@@ -267,7 +268,7 @@ class _Trainer:
         tables = SelfPlayVecEnv(
             ppo.num_envs,
             num_players=self.config.num_players,
-            seed=(self.config.seed * 1000 + 999) * _SEED_GAP,
+            seed=(self.config.seed + 1) * _RUN_GAP - _PART_GAP,
             reward_scale=self.config.reward_scale,
             opponents=pool,
             opponent_tables=round(ppo.pool_share * ppo.num_envs) if ppo.pool or ppo.snapshots else 0,

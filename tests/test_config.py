@@ -117,6 +117,17 @@ def test_a_file_that_is_no_configuration(text: bytes, tmp_path: Path) -> None:
         read_config(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [("seed: 1\nseed: 2\n", "line 2: 'seed' stands twice"), ("ppo:\n  gamma: 1\n  gamma: 1\n", "line 3: 'gamma'")],
+)
+def test_a_key_that_stands_twice(text: str, fault: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"config\.yaml: .*{fault}"):
+        read_config(file)
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"none\.yaml"):
         read_config(tmp_path / "none.yaml")

@@ -109,7 +109,16 @@ class Config:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML, and takes 1e-4 for a number as YAML 1.2 does."""
+    """Reads YAML, takes 1e-4 for a number as YAML 1.2 does, and refuses a key that stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping."""
+        names = [key.value for key, _ in node.value]
+        for number, (key, _) in enumerate(node.value):
+            if key.value in names[:number]:
+                line = key.start_mark.line + 1
+                raise yaml.constructor.ConstructorError(problem=f"line {line}: {key.value!r} stands twice")
+        return super().construct_mapping(node, deep)
 
 
 class _Dumper(yaml.SafeDumper):

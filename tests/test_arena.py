@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+pytest.importorskip("scipy")
+
 from agents import Agent, decision_key
 from agents.arena import (
     BLOCKED_HANDS,

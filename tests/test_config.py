@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("yaml")
+
 from agents.training.config import (
     Config,
     EvalConfig,

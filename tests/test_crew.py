@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy")
+
 from agents import crew
 from agents.agent import Agent
 from agents.baselines import RandomAgent

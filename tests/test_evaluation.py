@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy")
+
 from agents.evaluation import main
 from agents.results import unique_names
 from fivesup_env.cli import main as fivesup

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy")
+
 from agents.arena import Blocks, block_size, play_blocks
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.match_lines import record_lines, replayed

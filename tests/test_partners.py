@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy")
+
 from agents import decision_key
 from agents.agent import partners
 from agents.arena import Side, block_scores, play_blocks, scores_of_a, seated

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy")
+
 from agents import arena, crew, tournament
 from agents.agent import Agent
 from agents.arena import Blocks, Side, no_blocks, play_blocks, scores_of_a

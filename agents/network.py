@@ -96,7 +96,11 @@ def logits_and_values(
     policy: MaskableActorCriticPolicy, observations: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return what a network of `make_policy` says of N observations: logits [N, 163], legal or not, and values [N]."""
-    features = policy.features_extractor(observations.float())
+    return _heads(policy, policy.features_extractor(observations.float()))
+
+
+def _heads(policy: MaskableActorCriticPolicy, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what follows from the features that policy and value share."""
     return policy.action_net(features), policy.value_net(features).squeeze(1)
 
 
@@ -206,16 +210,13 @@ class NetworkAgent:
         write_observations(views, observations)
         activations = np.zeros((-(-count // _CHUNK) * _CHUNK, len(self._first_bias)), np.float32)
         _first_layer(observations, self._first_weights, self._first_bias, activations)
-        with torch.no_grad(), _one_thread():
-            parts = [self._heads(chunk) for chunk in torch.split(torch.from_numpy(activations), _CHUNK)]
-        logits, values = (torch.cat(each).cpu().numpy()[:count] for each in zip(*parts, strict=True))
-        return logits, values
-
-    def _heads(self, activations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         trunk = self.policy.features_extractor
         assert isinstance(trunk, Trunk)
-        features = trunk.after_first(activations.to(self.policy.device))
-        return self.policy.action_net(features), self.policy.value_net(features).squeeze(1)
+        with torch.no_grad(), _one_thread():
+            chunks = torch.split(torch.from_numpy(activations), _CHUNK)
+            parts = [_heads(self.policy, trunk.after_first(chunk.to(self.policy.device))) for chunk in chunks]
+        logits, values = (torch.cat(each).cpu().numpy()[:count] for each in zip(*parts, strict=True))
+        return logits, values
 
 
 @kernel

@@ -37,7 +37,7 @@ from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
 from agents.agent import make_agent
-from agents.arena import block_size, play_blocks, scores_of_a
+from agents.arena import block_scores, block_size, play_blocks
 from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
 from agents.statistics import Estimate, estimate
 from agents.training.config import Config, as_yaml, read_config
@@ -328,7 +328,7 @@ class _Trainer:
             blocks = play_blocks(
                 agent, make_agent(text), num_players, first=0, count=-(-wanted.matches // size), seed=_EVAL_SEED
             )
-            found[text] = estimate(scores_of_a(blocks, num_players).reshape(-1, size).mean(axis=1))
+            found[text] = estimate(block_scores(blocks, num_players))
             for name in ("mean", "low", "high"):
                 self.logger.record(f"arena/win_rate_{text}_{name}", getattr(found[text], name))
         self.policy.set_training_mode(training)

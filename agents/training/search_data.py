@@ -43,7 +43,7 @@ from agents.processes import begin_child, interrupt_held
 from agents.winning_chances import chance_table, value_of_start
 from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, list_ends
-from fivesup_env.batch import hide_rows
+from fivesup_env.batch import deal_rows, enter_rows, hide_rows
 from fivesup_env.episode import PLAYING, play_on
 from fivesup_env.files import replacing
 from fivesup_env.observation import OBS_SIZE, write_decision
@@ -126,9 +126,9 @@ def play_shard(plan: SearchPlan, number: int, folder: Path = Path()) -> Shard:
     player = make_agent(text, sample=True) if plan.player else None
     seeds = np.uint64(plan.seed + number * plan.matches) + np.arange(plan.matches, dtype=np.uint64)
     states: States = np.repeat(np.array([new_state(plan.num_players)], STATE), plan.matches)
-    states["seed"] = seeds
-    _begin(states)
     rows, plies = np.arange(plan.matches), np.zeros(plan.matches, np.int64)
+    deal_rows(states, rows, seeds, np.zeros_like(seeds))
+    enter_rows(states, rows, True, True, 0, np.empty(plan.matches, np.int8))
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int8]]] = []
     while len(rows):
         views, masks = states[rows], np.zeros((len(rows), NUM_ENDS_ACTIONS), np.int8)
@@ -261,12 +261,12 @@ def generate(plan: SearchPlan, folder: Path, shards: int, *, workers: int = 1) -
     _claim(plan, folder)
     paths = [folder / f"{number:05}.npz" for number in range(shards)]
     missing = [number for number, path in enumerate(paths) if not path.exists()]
-    for number in sorted(set(range(shards)) - set(missing)):
-        _check_plan(paths[number], _read(paths[number])[1], plan)
-        yield paths[number]
-    if not missing:
-        return
-    yield from _made(plan, folder, missing, workers)
+    for number, path in enumerate(paths):
+        if number not in missing:
+            _check_plan(path, _read(path)[1], plan)
+            yield path
+    if missing:
+        yield from _made(plan, folder, missing, workers)
 
 
 def _made(plan: SearchPlan, folder: Path, missing: Sequence[int], workers: int) -> Iterator[Path]:
@@ -308,13 +308,6 @@ def _check_plan(path: Path, held: Any, plan: SearchPlan) -> None:
     wanted = dataclasses.asdict(plan)
     if held != wanted:
         raise ValueError(f"{path} is of another plan: {held}, not {wanted}")
-
-
-@kernel
-def _begin(states: States) -> None:
-    for row in range(len(states)):
-        start_match(states[row])
-        play_on(states[row], True, True, 0)
 
 
 @kernel

@@ -106,8 +106,7 @@ class SelfPlayVecEnv(VecEnv):
 
     def reset(self) -> NDArray[np.int8]:
         """Deal a new match at every table, always the same ones."""
-        self._next = self._new_matches
-        self.game.reset(seed=self._first_seed, options={"sampler": lambda _: self._next})
+        self._deal_all()
         self._begun[:] = 0
         self._clear()
         self._seat(self._rows)
@@ -156,12 +155,15 @@ class SelfPlayVecEnv(VecEnv):
 
     def load_state_dict(self, state: dict[str, NDArray[Any]]) -> NDArray[np.int8]:
         """Go back to where `state_dict` was asked; return the observations there."""
-        self._next = self._new_matches
-        self.game.reset(seed=self._first_seed, options={"sampler": lambda _: self._next})
+        self._deal_all()
         self.game.set_state({**state, "states": state["states"].view(STATE).reshape(-1)})
         self.owners[:], self._plies[:], self._begun[:] = state["owners"], state["plies"], state["begun"]
         self._counts[:] = state["counts"]
         return self._observed()
+
+    def _deal_all(self) -> None:
+        self._next = self._new_matches
+        self.game.reset(seed=self._first_seed, options={"sampler": lambda _: self._next})
 
     def _clear(self) -> None:
         """Begin to note what a step brings, in new arrays: the old ones are the caller's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from agents.evaluation import main
+from agents.arena.evaluation import main
 
 if __name__ == "__main__":
     sys.exit(main())

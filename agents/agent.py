@@ -59,7 +59,7 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
     """
     name, _, number = text.partition(":")
     if name in ("pimc", "clairvoyant"):
-        from agents.pimc import PimcAgent
+        from agents.search.pimc import PimcAgent
 
         if not number.isascii() or not number.isdigit():
             raise ValueError(f'agent {text!r}: give the number of worlds, as in "{name}:50"')

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 pytest.importorskip("scipy")
 
 from agents import Agent, decision_key
-from agents.arena import (
+from agents.arena.blocks import (
     BLOCKED_HANDS,
     GOING_OUT,
     PARTNER,
@@ -29,8 +29,8 @@ from agents.arena import (
     scores_of_a,
     seated,
 )
+from agents.arena.match_lines import record_lines
 from agents.baselines import GreedyAgent, RandomAgent
-from agents.match_lines import record_lines
 from fivesup_env import Match
 from fivesup_env.records import Record, read_records, replay
 from fivesup_env.rules.state import STATE, States

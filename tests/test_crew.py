@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from agents import crew
 from agents.agent import Agent
+from agents.arena import crew
+from agents.arena.crew import Chunk, Crew, close_sides, make_sides
+from agents.arena.tournament import Plan
 from agents.baselines import RandomAgent
-from agents.crew import Chunk, Crew, close_sides, make_sides
-from agents.tournament import Plan
 from fivesup_env.rules.state import STATE
 from tests.guest_agents import Diary
 from tests.processes import next_line, script
@@ -121,8 +121,8 @@ def test_an_agent_of_ours_is_reset_before_it_plays_to_warm_up(
 INTERRUPTED = """
 import os
 import sys
-from agents import crew
-from agents.evaluation import main
+from agents.arena import crew
+from agents.arena.evaluation import main
 
 def told(self, hire=crew.Crew._hire):
     worker = hire(self)

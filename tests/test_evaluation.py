@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from agents.evaluation import main
-from agents.results import unique_names
+from agents.arena.evaluation import main
+from agents.arena.results import unique_names
 from fivesup_env.cli import main as fivesup
 from fivesup_env.records import read_records
 

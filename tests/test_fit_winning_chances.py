@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.fit_winning_chances import RoundSamples, fit_samples, fit_winning_chances, main, samples_of
-from agents.winning_chances import chance_table, load_winning_chances
+from agents.search.fit_winning_chances import RoundSamples, fit_samples, fit_winning_chances, main, samples_of
+from agents.search.winning_chances import chance_table, load_winning_chances
 from fivesup_env import Match
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.play import deal

@@ -14,7 +14,7 @@ import pytest
 
 from agents import Agent, make_agent
 from agents.agent import is_guest, make_guest
-from agents.arena import Blocks, play_blocks, scores_of_a
+from agents.arena.blocks import Blocks, play_blocks, scores_of_a
 from agents.baselines import GreedyAgent, RandomAgent
 from agents.guests import GuestAgent, GuestError
 from fivesup_env.rules.state import STATE

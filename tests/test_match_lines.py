@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from agents.arena import Blocks, block_size, play_blocks
+from agents.arena.blocks import Blocks, block_size, play_blocks
+from agents.arena.match_lines import record_lines, replayed
 from agents.baselines import GreedyAgent, RandomAgent
-from agents.match_lines import record_lines, replayed
 from fivesup_env import IllegalAction, Match
 from fivesup_env.actions import ENDS_DRAW, ENDS_PASS, NUM_ENDS_ACTIONS, action_mask, action_move, only_action
 from fivesup_env.notation import move_text

@@ -15,14 +15,14 @@ pytest.importorskip("scipy")
 
 from agents import decision_key
 from agents.agent import partners
-from agents.arena import Side, block_scores, play_blocks, scores_of_a, seated
+from agents.arena.blocks import Side, block_scores, play_blocks, scores_of_a, seated
+from agents.arena.chunks import load_chunk
+from agents.arena.evaluation import main
+from agents.arena.match_lines import line_ups, record_lines
+from agents.arena.results import results_of
+from agents.arena.statistics import estimate
+from agents.arena.tournament import Plan, Played, run, who_sees_all
 from agents.baselines import GreedyAgent, RandomAgent
-from agents.chunks import load_chunk
-from agents.evaluation import main
-from agents.match_lines import line_ups, record_lines
-from agents.results import results_of
-from agents.statistics import estimate
-from agents.tournament import Plan, Played, run, who_sees_all
 from fivesup_env.records import read_records, replay
 from fivesup_env.rules.view import view
 from tests.playing import legal, raw_env

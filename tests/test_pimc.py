@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from agents import make_agent
-from agents.arena import play_blocks, scores_of_a
-from agents.endgame import is_endgame, solve_endgame
-from agents.pimc import PimcAgent
-from agents.winning_chances import chance_table, value_of_end
+from agents.arena.blocks import play_blocks, scores_of_a
+from agents.search.endgame import is_endgame, solve_endgame
+from agents.search.pimc import PimcAgent
+from agents.search.winning_chances import chance_table, value_of_end
 from fivesup_env import Match
 from fivesup_env.actions import action_mask, action_move, ends_step, only_action
 from fivesup_env.belief import sample_worlds

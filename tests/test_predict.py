@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from agents import decision_key, make_agent
-from agents.pimc import PimcAgent
-from agents.winning_chances import chance_of, chance_table
+from agents.search.pimc import PimcAgent
+from agents.search.winning_chances import chance_of, chance_table
 from fivesup_env import Match
 from fivesup_env.actions import action_mask, action_move
 from fivesup_env.cli import main

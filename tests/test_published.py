@@ -13,7 +13,7 @@ pytest.importorskip("sb3_contrib")
 
 from agents import make_agent  # noqa: E402
 from agents.agent import NETWORKS  # noqa: E402
-from agents.arena import play_blocks, scores_of_a  # noqa: E402
+from agents.arena.blocks import play_blocks, scores_of_a  # noqa: E402
 from agents.network import NetworkAgent, make_policy, save_checkpoint  # noqa: E402
 from agents.training.config import as_yaml, make_config  # noqa: E402
 from agents.training.publish import publish  # noqa: E402

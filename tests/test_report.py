@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from agents.report import write_report
-from agents.result_texts import short_names
-from agents.terminal import terminal_table
+from agents.arena.report import write_report
+from agents.arena.result_texts import short_names
+from agents.arena.terminal import terminal_table
 from tests.results import Results, estimate, example, pair_of, results_of, three_seats, without_estimates
 
 ROOT = Path(__file__).parent.parent
@@ -98,7 +98,7 @@ def run_python(code: str, results: Results, *arguments: str, **variables: str) -
 
 def text_of(results: Results) -> str:
     pytest.importorskip("matplotlib")
-    from agents.report import page
+    from agents.arena.report import page
 
     return page(results)
 
@@ -305,7 +305,7 @@ def test_ratings_and_course_are_drawn_to_scale() -> None:
 
 
 def test_outside_the_heat_map_all_colours_are_the_style_sheets(example_page: Page) -> None:
-    css = (ROOT / "agents" / "data" / "report.css").read_text(encoding="utf-8")
+    css = (ROOT / "agents" / "arena" / "data" / "report.css").read_text(encoding="utf-8")
     used: set[str] = set()
     for name, parts in example_page.drawings.items():
         styles = " ".join(values.get("style", "") for _, values, _ in parts)
@@ -333,7 +333,10 @@ def test_the_same_results_give_the_same_bytes_whatever_is_set(tmp_path: Path) ->
     write_report(results, tmp_path / "first.html")
     with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": "other", "axes.grid": True}):
         write_report(copy.deepcopy(results), tmp_path / "second.html")
-    code = "import json, sys; from agents.report import write_report; write_report(json.load(sys.stdin), sys.argv[1])"
+    code = (
+        "import json, sys; from agents.arena.report import write_report; "
+        "write_report(json.load(sys.stdin), sys.argv[1])"
+    )
     run_python(code, results, str(tmp_path / "third.html"), PYTHONHASHSEED="5", SOURCE_DATE_EPOCH="0")
     first, second, third = ((tmp_path / f"{name}.html").read_bytes() for name in ("first", "second", "third"))
     assert first == second == third
@@ -366,7 +369,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
 
 def test_matplotlib_is_loaded_for_plots_only() -> None:
     code = (
-        "import json, sys; from agents.terminal import terminal_table; terminal_table(json.load(sys.stdin));"
+        "import json, sys; from agents.arena.terminal import terminal_table; terminal_table(json.load(sys.stdin));"
         "print('matplotlib' in sys.modules)"
     )
     assert run_python(code, example()) == "False\n"

@@ -13,7 +13,8 @@ import pytest
 
 from agents import make_agent
 from agents.agent import decision_key
-from agents.pimc import PimcAgent
+from agents.search.pimc import PimcAgent
+from agents.search.winning_chances import load_winning_chances
 from agents.training.search_data import (
     VALUE_SCALE,
     Examples,
@@ -25,7 +26,6 @@ from agents.training.search_data import (
     replay,
     save_shard,
 )
-from agents.winning_chances import load_winning_chances
 from fivesup_env import Match
 from fivesup_env.actions import action_mask, action_move
 from fivesup_env.notation import move_text

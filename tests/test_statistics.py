@@ -20,7 +20,7 @@ pytest.importorskip("scipy")
 
 from scipy import optimize, stats
 
-from agents.statistics import (
+from agents.arena.statistics import (
     Estimate,
     RunningMean,
     SequentialTest,

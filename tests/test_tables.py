@@ -15,8 +15,8 @@ pytest.importorskip("sb3_contrib")
 
 from agents.agent import Agent  # noqa: E402
 from agents.baselines import GreedyAgent, RandomAgent  # noqa: E402
+from agents.search.winning_chances import load_winning_chances  # noqa: E402
 from agents.training.tables import LEARNER, SelfPlayVecEnv  # noqa: E402
-from agents.winning_chances import load_winning_chances  # noqa: E402
 from fivesup_env import IllegalAction, Match  # noqa: E402
 from fivesup_env.episode import match_seed  # noqa: E402
 from fivesup_env.rules.chance import mix  # noqa: E402

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from agents.result_texts import milliseconds, number, short_names
-from agents.terminal import terminal_table
+from agents.arena.result_texts import milliseconds, number, short_names
+from agents.arena.terminal import terminal_table
 from tests.results import pair_of, results_of, three_seats
 
 

@@ -17,14 +17,14 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from agents import arena, crew, tournament
 from agents.agent import Agent
-from agents.arena import Blocks, Side, no_blocks, play_blocks, scores_of_a
+from agents.arena import crew, tournament
+from agents.arena.blocks import TALLY, Blocks, Side, block_scores, joined, no_blocks, play_blocks, scores_of_a
+from agents.arena.chunks import claim, load_chunk, save_chunk
+from agents.arena.match_lines import line_ups, record_lines
+from agents.arena.statistics import SequentialTest
+from agents.arena.tournament import CHUNK, Plan, Played, run, who_sees_all
 from agents.baselines import GreedyAgent, RandomAgent
-from agents.chunks import claim, load_chunk, save_chunk
-from agents.match_lines import line_ups, record_lines
-from agents.statistics import SequentialTest
-from agents.tournament import CHUNK, Plan, Played, run, who_sees_all
 from fivesup_env.records import read_records, replay
 from tests.processes import next_line, rest_after_kill, script
 
@@ -119,7 +119,7 @@ def test_blocks_are_joined_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) 
 
     def watched(parts: Sequence[Blocks]) -> Blocks:
         joins.append(len(parts))
-        return arena.joined(parts)
+        return joined(parts)
 
     monkeypatch.setattr(tournament, "joined", watched)
     told: list[tuple[int, float]] = []
@@ -127,7 +127,7 @@ def test_blocks_are_joined_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) 
     assert joins == []
     assert played.blocks is played.blocks
     assert joins == [4]  # three chunks, and the empty part before them
-    scores = arena.block_scores(played.blocks, 2)
+    scores = block_scores(played.blocks, 2)
     assert [count for count, _ in told] == [32, 64, 70]
     assert [mean for _, mean in told] == pytest.approx([scores[:count].mean() for count in (32, 64, 70)])
 
@@ -246,7 +246,7 @@ KILLED = Plan(("greedy", "random"), ((0, 1), (1, 0)), 2, 320, seed=8)
 SCRIPT = """
 import sys
 from pathlib import Path
-from agents.tournament import run
+from agents.arena.tournament import run
 from tests.test_tournament import KILLED
 
 def watch(pair, played):
@@ -292,7 +292,7 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path: Path) -> None:
 def test_workers_that_wait_for_guests_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "killed.py"
     path.write_text(
-        "from agents.tournament import Plan, run\n"
+        "from agents.arena.tournament import Plan, run\n"
         "if __name__ == '__main__':\n"
         "    run(Plan(('tests.guest_agents:loops_rarely', 'greedy'), ((0, 1),), 2, 64, seed=53), workers=2)\n"
     )
@@ -532,7 +532,7 @@ def test_matches_are_kept_as_records_with_their_line_ups(tmp_path: Path, seats: 
 
 def test_line_ups_number_the_records_that_there_are() -> None:
     blocks = no_blocks(2)
-    blocks.tallies = np.zeros(4, arena.TALLY)
+    blocks.tallies = np.zeros(4, TALLY)
     blocks.tallies["winner"] = [1, -1, -1, 0]
     blocks.tallies["forfeit"] = [-1, 1, 0, -1]
     blocks.tallies["rounds"] = [20, 0, 1, 20]

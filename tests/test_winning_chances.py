@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.fit_winning_chances import fit_winning_chances
-from agents.winning_chances import (
+from agents.search.fit_winning_chances import fit_winning_chances
+from agents.search.winning_chances import (
     chance_of,
     chance_table,
     load_winning_chances,
@@ -25,7 +25,7 @@ from fivesup_env.search import playouts, step_states
 from fivesup_env.vector_env import FivesUpVectorEnv
 from tests.playing import SEATS
 
-DATA = Path(__file__).parent.parent / "agents" / "data"
+DATA = Path(__file__).parent.parent / "agents" / "search" / "data"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,8 @@ def test_why_295_can_be_better_than_300(seats: int, starter: int) -> None:
 
 
 def test_a_search_loads_no_code_that_fits_tables() -> None:
-    code = "import sys, agents.pimc; print(*sys.modules.keys() & {'agents.fit_winning_chances', 'agents.round_boxes'})"
+    fitting = {"agents.search.fit_winning_chances", "agents.search.round_boxes"}
+    code = f"import sys, agents.search.pimc; print(*sys.modules.keys() & {fitting})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 

@@ -37,9 +37,9 @@ from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
 from agents.agent import make_agent
-from agents.arena import block_scores, block_size, play_blocks
+from agents.arena.blocks import block_scores, block_size, play_blocks
+from agents.arena.statistics import Estimate, estimate
 from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
-from agents.statistics import Estimate, estimate
 from agents.training.config import Config, as_yaml, read_config
 from agents.training.distill import Fit, Minibatches, held_out
 from agents.training.pool import Pool

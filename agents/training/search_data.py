@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 
 from agents.agent import Agent, decision_keys, make_agent
 from agents.baselines import random_actions
-from agents.pimc import PimcAgent
 from agents.processes import begin_child, interrupt_held
-from agents.winning_chances import chance_table, value_of_start
+from agents.search.pimc import PimcAgent
+from agents.search.winning_chances import chance_table, value_of_start
 from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, list_ends
 from fivesup_env.batch import deal_rows, enter_rows, hide_rows

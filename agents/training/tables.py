@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.agent import Agent
-from agents.winning_chances import load_winning_chances
+from agents.search.winning_chances import load_winning_chances
 from fivesup_env.opponents import opponent_keys
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import OUT, STATE, WON

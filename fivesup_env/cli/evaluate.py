@@ -11,7 +11,7 @@ from fivesup_env.cli.arguments import CommandError
 
 def add_parser(commands: Any) -> None:
     """Add the command to those of `fivesup`."""
-    from agents.evaluation import add_arguments
+    from agents.arena.evaluation import add_arguments
 
     parser = commands.add_parser("evaluate", help="play agents against each other, with win rates and ratings")
     add_arguments(parser)
@@ -19,7 +19,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from agents.evaluation import evaluate
+    from agents.arena.evaluation import evaluate
 
     try:
         return evaluate(arguments, sys.argv[2:])

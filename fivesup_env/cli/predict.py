@@ -20,7 +20,7 @@ from fivesup_env.rules.state import STATE
 if TYPE_CHECKING:
     from agents import Agent
     from agents.network import NetworkAgent
-    from agents.pimc import PimcAgent
+    from agents.search.pimc import PimcAgent
 
 _EPILOG = """\
 examples:
@@ -83,7 +83,7 @@ def _predict(arguments: argparse.Namespace, seen: View) -> dict[str, Any]:
     """Return what the agent tells, as it stands in the JSON object."""
     agent = make_one(arguments.agent)
     from agents.agent import decision_key, is_network
-    from agents.pimc import PimcAgent
+    from agents.search.pimc import PimcAgent
 
     agent.reset(arguments.seed)
     key = decision_key(arguments.seed, 0, 0)
@@ -128,7 +128,7 @@ def _chances(seen: View, value: float, reward_scale: float | None) -> dict[str, 
     """Return a network's value, and, if its unit is known, what it means for the chance to win the match."""
     if reward_scale is None:
         return {"value": value}
-    from agents.winning_chances import chance_table, value_of_start
+    from agents.search.winning_chances import chance_table, value_of_start
 
     side = side_of(seen.num_players, seen.seat)
     before = float(value_of_start(seen.state, chance_table(seen.num_players), side))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from agents.arena import TALLY, Blocks
+from agents.arena.blocks import TALLY, Blocks
 from fivesup_env import __version__
 from fivesup_env.files import replacing
 from fivesup_env.rules.state import num_sides
@@ -22,7 +22,7 @@ if sys.platform != "win32":
     import fcntl
 
 if TYPE_CHECKING:
-    from agents.tournament import Plan
+    from agents.arena.tournament import Plan
 
 _GROWS: Final = "blocks"  # the one field of a plan that may be larger when a run goes on
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from agents.tournament import Plan, Played
+    from agents.arena.tournament import Plan, Played
 
 DESCRIPTION: Final = """\
 Play agents against each other in duplicate: every match seed once per rotation of the seats, so that all meet the same
@@ -87,9 +87,9 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     plan = plan_of(arguments)
     if arguments.out and (arguments.out / "plan.json").exists() and not arguments.resume:
         raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
-    from agents.results import results_of
-    from agents.terminal import terminal_table
-    from agents.tournament import run, who_sees_all
+    from agents.arena.results import results_of
+    from agents.arena.terminal import terminal_table
+    from agents.arena.tournament import run, who_sees_all
 
     with _Progress(plan) as progress:
         played = run(plan, workers=arguments.workers, folder=arguments.out, watch=progress.show)
@@ -112,8 +112,8 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     Raises:
         ValueError: something does not fit; says what.
     """
-    from agents.arena import block_size
-    from agents.tournament import Plan
+    from agents.arena.blocks import block_size
+    from agents.arena.tournament import Plan
 
     count = len(arguments.agents)
     if count < 2:
@@ -147,9 +147,9 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:
     """Write results, report, records, and who sat where in them."""
-    from agents.chunks import write_whole
-    from agents.match_lines import line_ups, record_lines
-    from agents.report import write_report
+    from agents.arena.chunks import write_whole
+    from agents.arena.match_lines import line_ups, record_lines
+    from agents.arena.report import write_report
     from fivesup_env.files import replacing
 
     with replacing(folder / "matches.jsonl") as file:
@@ -166,7 +166,7 @@ class _Progress:
     def __init__(self, plan: Plan) -> None:
         from tqdm import tqdm
 
-        from agents.results import unique_names
+        from agents.arena.results import unique_names
 
         self._plan = plan
         self._names = unique_names(plan.agents)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from agents.agent import partners
-from agents.arena import Blocks, block_scores, block_size, even_share, joined, no_blocks
-from agents.chunks import claim, load_chunk, locked, save_chunk
-from agents.crew import Chunk, Crew
-from agents.statistics import RunningMean, SequentialTest
+from agents.arena.blocks import Blocks, block_scores, block_size, even_share, joined, no_blocks
+from agents.arena.chunks import claim, load_chunk, locked, save_chunk
+from agents.arena.crew import Chunk, Crew
+from agents.arena.statistics import RunningMean, SequentialTest
 from fivesup_env.rules.state import check_int
 
 #: Blocks that a process plays at once, their matches side by side.

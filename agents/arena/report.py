@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from agents.plots import course_figure, margins_figure, plot_style, rates_figure, ratings_figure
-from agents.result_texts import (
+from agents.arena.plots import course_figure, margins_figure, plot_style, rates_figure, ratings_figure
+from agents.arena.result_texts import (
     PAGE_NAME,
     Form,
     Record,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.agent import partners
-from agents.arena import Blocks, seated
-from agents.results import unique_names
+from agents.arena.blocks import Blocks, seated
+from agents.arena.results import unique_names
 from fivesup_env._jit import kernel
 from fivesup_env.actions import ends_is_legal, ends_step, illegal_id, only_action
 from fivesup_env.records import record_line, record_of
@@ -19,7 +19,7 @@ from fivesup_env.rules.play import start_match, start_next_round
 from fivesup_env.rules.state import RUNNING, STATE, WON, State, States, new_state
 
 if TYPE_CHECKING:
-    from agents.tournament import Plan, Played
+    from agents.arena.tournament import Plan, Played
 
 
 def record_lines(blocks: Blocks, num_players: int, first_seed: int) -> Iterator[str]:

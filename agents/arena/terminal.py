@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from agents.result_texts import (
+from agents.arena.result_texts import (
     Results,
     check_version,
     elo,

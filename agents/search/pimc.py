@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.endgame import NODE_LIMIT, NOTES, NUM_LEVELS, is_endgame, solve_actions
-from agents.winning_chances import chance_table, value_of_end
+from agents.search.endgame import NODE_LIMIT, NOTES, NUM_LEVELS, is_endgame, solve_actions
+from agents.search.winning_chances import chance_table, value_of_end
 from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_step, list_ends
 from fivesup_env.belief import EVIDENCE, MAX_ENTRIES, count_ways, draw_world, gather_evidence

@@ -4,7 +4,7 @@ A *box* of a round says: from all levels within these bounds, it leads there. On
 scores at once, so some twenty to sixty playouts of a deal are exact for every score there is. The chances to win are
 the fixed point of: the mean, over the rounds, of the chances where they lead to.
 
-Levels, frame and frame sides are those of `agents.winning_chances`.
+Levels, frame and frame sides are those of `agents.search.winning_chances`.
 
 Shape letters: S sides, L levels, B boxes, K samples.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.winning_chances import STROKE, by_starter
+from agents.search.winning_chances import STROKE, by_starter
 from fivesup_env._jit import kernel
 from fivesup_env.actions import ends_step
 from fivesup_env.policies import GREEDY, policy_action

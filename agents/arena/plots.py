@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.result_texts import (
+from agents.arena.result_texts import (
     PAGE_NAME,
     Record,
     Results,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.winning_chances import value_of_end
+from agents.search.winning_chances import value_of_end
 from fivesup_env._jit import kernel
 from fivesup_env.actions import (
     NUM_ENDS_ACTIONS,
@@ -57,7 +57,7 @@ def solve_endgame(state: State, table: NDArray[np.float32], *, node_limit: int =
 
     Args:
         state: a full state with two seats, an empty boneyard, and a round that goes on.
-        table: winning chances of two sides, see `agents.winning_chances`.
+        table: winning chances of two sides, see `agents.search.winning_chances`.
         node_limit: positions that may be visited.
 
     Returns:

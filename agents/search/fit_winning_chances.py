@@ -1,11 +1,11 @@
 """Fit tables of winning chances: to play of one policy from all scores at once, or to rounds played somewhere.
 
-    python -m agents.fit_winning_chances --players 2 --rounds 1000000 --seed 1 --out chances.npz
+    python -m agents.search.fit_winning_chances --players 2 --rounds 1000000 --seed 1 --out chances.npz
 
-Both ways cut rounds into boxes, whose fixed point the table is (`agents/round_boxes.py`). `docs/winning_chances.md` has
-the commands that made the stored tables.
+Both ways cut rounds into boxes, whose fixed point the table is (`round_boxes.py`). `docs/winning_chances.md` has the
+commands that made the stored tables.
 
-Levels, frame and frame sides are those of `agents.winning_chances`.
+Levels, frame and frame sides are those of `agents.search.winning_chances`.
 
 Shape letters: S sides, L levels, K samples.
 """
@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.round_boxes import play_boxes, solve, spread
-from agents.winning_chances import STROKE, WinningChances, save_winning_chances, table_of_frame
+from agents.search.round_boxes import play_boxes, solve, spread
+from agents.search.winning_chances import STROKE, WinningChances, save_winning_chances, table_of_frame
 from fivesup_env.cli.arguments import whole
 from fivesup_env.options import check_choice
 from fivesup_env.policies import GREEDY, RANDOM
@@ -236,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m agents.fit_winning_chances",
+        prog="python -m agents.search.fit_winning_chances",
         description="Fit the chances to win a match, by scores and starter, to rounds of one policy; write a table.",
     )
     parser.add_argument("--players", type=whole(2, 4), default=2, metavar="N", help="number of seats, 2 to 4 (2)")

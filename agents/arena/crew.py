@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agents.agent import Agent, is_guest, make_agent, partners
-from agents.arena import Blocks, Side, play_blocks
+from agents.arena.blocks import Blocks, Side, play_blocks
 from agents.guests import GuestAgent, GuestError
 from agents.processes import begin_child, interrupt_held, new_child
 
 if TYPE_CHECKING:
-    from agents.tournament import Plan
+    from agents.arena.tournament import Plan
 
 _MOST_DEATHS: Final = 3  # of workers, at one chunk
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.arena import (
+from agents.arena.blocks import (
     BLOCKED_HANDS,
     GOING_OUT,
     MARGIN_BIN,
@@ -21,10 +21,10 @@ from agents.arena import (
     even_share,
     first_reasons,
 )
-from agents.statistics import Estimate, bradley_terry, estimate, nash_average, ratio_estimate
+from agents.arena.statistics import Estimate, bradley_terry, estimate, nash_average, ratio_estimate
 
 if TYPE_CHECKING:
-    from agents.tournament import Plan, Played
+    from agents.arena.tournament import Plan, Played
 
 RESULTS_VERSION: Final = 1
 

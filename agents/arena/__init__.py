@@ -1,0 +1,1 @@
+"""The arena: duplicate matches between agents, their statistics, and the report."""

@@ -230,7 +230,7 @@ class SelfPlayVecEnv(VecEnv):
                 rows = np.flatnonzero(owners == number)
                 views, masks = self.game.views(rows)
                 keys = np.empty(len(rows), np.uint64)
-                opponent_keys(self.game.states["seed"].copy(), self._plies, rows, keys)
+                opponent_keys(self.game.states["seed"][rows], self._plies[rows], keys)
                 actions[rows] = self.opponents.agent(number).act(views, masks, keys)
             self._advance(waiting, actions[waiting])
 

@@ -183,13 +183,13 @@ def test_the_hidden_hands_change_values_and_nothing_that_the_policy_does() -> No
 
 
 @pytest.mark.parametrize("num_hidden", [0, NUM_HIDDEN])
-def test_the_own_value_learns_from_the_critic_and_not_the_other_way_round(num_hidden: int) -> None:
+def test_the_public_value_learns_from_the_critic_and_not_the_other_way_round(num_hidden: int) -> None:
     policy, plain = policy_of(num_hidden, value_coef=0.7), policy_of(num_hidden)
     critic = trained_critic(policy)
     observations, _, actions, masks = positions(num_hidden)
     values, _, bonus = policy.evaluate_actions(observations, actions, masks)
-    own = logits_and_values(policy, observations[:, :696])[1]
-    squares = (own - critic(observations).detach()) ** 2
+    public = logits_and_values(policy, observations[:, :696])[1]
+    squares = (public - critic(observations).detach()) ** 2
     rest = plain.evaluate_actions(observations, actions, masks)[2]
     torch.testing.assert_close(bonus, rest - 0.7 * squares)
     assert policy.seen[2] == pytest.approx(squares.mean().item())
@@ -200,7 +200,7 @@ def test_the_own_value_learns_from_the_critic_and_not_the_other_way_round(num_hi
         found = torch.autograd.grad(output.sum(), other, retain_graph=True, allow_unused=True)
         assert found == (None,) * len(other)
     [gradient] = torch.autograd.grad(bonus.sum(), [policy.value_net.bias])
-    assert gradient.item() == pytest.approx(-1.4 * (own - values).sum().item(), rel=1e-4)
+    assert gradient.item() == pytest.approx(-1.4 * (public - values).sum().item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("num_hidden", [0, NUM_HIDDEN])

@@ -252,9 +252,7 @@ def test_every_known_decision_comes_up_once(batch_size: int | None) -> None:
         (7, 2, [3, 2, 2]),
     ],
 )
-def test_minibatches_are_even_and_near_the_size_asked_for(
-    known: int, batch_size: int | None, sizes: list[int]
-) -> None:
+def test_minibatches_are_even_and_near_the_size_asked_for(known: int, batch_size: int | None, sizes: list[int]) -> None:
     buffer = filled(2, 10, 2)
     buffer.known[:] = (np.arange(20) < known).reshape(10, 2)
     assert [len(part.actions) for part in buffer.get(batch_size)] == sizes
@@ -276,6 +274,7 @@ class Rollouts(BaseCallback):
         self.held: list[tuple[Any, Any, Any]] = []
 
     def _on_rollout_end(self) -> None:
+        assert isinstance(self.model, MaskablePPO)
         buffer = self.model.rollout_buffer
         self.held.append((buffer.values.copy(), buffer.returns.copy(), buffer.known.copy()))
 

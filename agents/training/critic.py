@@ -1,7 +1,7 @@
 """A critic with layers of its own, which may also see the hands that are hidden from the seat.
 
-An asymmetric actor-critic (Pinto et al. 2017, arXiv 1710.06542): values only serve to judge what was played, so they can
-rest on what the policy must not see. The critic ends with the training.
+An asymmetric actor-critic (Pinto et al. 2017, arXiv 1710.06542): in training, values only serve to judge what was
+played, so they can rest on what the policy must not see. No checkpoint holds a critic.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class Critic(torch.nn.Module):
         trunk = copy.deepcopy(policy.features_extractor)
         assert isinstance(trunk, Trunk)
         self.trunk, self.value_net = trunk, copy.deepcopy(policy.value_net)
-        width = len(trunk.layers[0].bias)
-        self.hand_weights = torch.nn.Parameter(torch.zeros(num_hidden, width, device=policy.device))
+        first = trunk.layers[0]
+        assert isinstance(first, torch.nn.Linear)
+        self.hand_weights = torch.nn.Parameter(torch.zeros(num_hidden, first.out_features, device=policy.device))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Return the values [N] of observations with the hidden hands, int8[N, 696 + num_hidden]."""

@@ -1,8 +1,8 @@
 """PPO over turn-based tables: sb3-contrib's MaskablePPO, with advantages along each seat's own decisions.
 
 `SeatRolloutBuffer` follows each seat from one of its decisions to its next, across the moves of the others; PPO itself
-is that of sb3-contrib. `RegularizedPolicy` adds, beside entropy, a pull towards a slow copy of the policy, and can leave
-values to a critic.
+is that of sb3-contrib. `RegularizedPolicy` adds, beside entropy, a pull towards a slow copy of the policy, and can
+leave the values to a critic.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
     PPO adds ``ent_coef`` times what `evaluate_actions` returns for the entropy; with ``ent_coef=1`` that is
     ``entropy_coef * H(policy) - anchor_coef * KL(policy || slow copy)``.
 
-    With a critic, PPO gets the critic's values. The value of the policy's own network, which checkpoints keep, then
+    With a critic, PPO gets the critic's values. The public value, that of the network that checkpoints keep, then
     learns from the critic what can be told without the hidden hands: the regulariser has a third term,
-    ``- value_coef * (own value - critic's value)**2``, whose gradient does not reach the critic.
+    ``- value_coef * (public value - critic's value)**2``, whose gradient does not reach the critic.
 
     Attributes:
         entropy_coef: see above.
@@ -137,7 +137,7 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
         return self._critic[0] if self._critic else None
 
     def take_critic(self, num_hidden: int, max_grad_norm: float) -> None:
-        """Leave values to a critic from now on; the optimizer trains both.
+        """Leave the values to a critic from now on; the optimizer trains it beside the policy.
 
         Args:
             num_hidden: numbers behind each observation that only the critic sees; see `Critic`.
@@ -187,14 +187,14 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
         """Return values [N], log-probabilities of the actions [N], and the regulariser [N]."""
         assert action_masks is not None
         public = obs[:, :OBS_SIZE]
-        logits, own_values = logits_and_values(self, public)
+        logits, public_values = logits_and_values(self, public)
         own = MaskableCategorical(logits=logits, masks=action_masks)
         entropy = own.entropy()
         divergence = self._divergence(own, public, action_masks) if self.anchor_coef else torch.zeros_like(entropy)
-        values, difference = own_values, torch.zeros_like(entropy)
+        values, difference = public_values, torch.zeros_like(entropy)
         if self.critic is not None:
             values = self.critic(obs)
-            difference = (own_values - values.detach()) ** 2
+            difference = (public_values - values.detach()) ** 2
         means = (float(each.detach().mean()) for each in (entropy, divergence, difference))
         self.seen += *means, 1
         bonus = self.entropy_coef * entropy - self.anchor_coef * divergence - self.value_coef * difference

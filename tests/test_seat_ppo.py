@@ -276,6 +276,7 @@ class Rollouts(BaseCallback):
     def _on_rollout_end(self) -> None:
         assert isinstance(self.model, MaskablePPO)
         buffer = self.model.rollout_buffer
+        assert isinstance(buffer, SeatRolloutBuffer)
         self.held.append((buffer.values.copy(), buffer.returns.copy(), buffer.known.copy()))
 
     def _on_step(self) -> bool:

@@ -21,7 +21,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from agents.baselines import random_actions
-from benchmarks.environments import BATCH
+from benchmarks.kernel import BATCH
 from benchmarks.measure import Measure, Play, Played, Scale
 from fivesup_env import fivesup_v0
 from fivesup_env.actions import NUM_ENDS_ACTIONS
@@ -183,11 +183,10 @@ class OneSeat(gymnasium.Env[NDArray[np.int8], np.int64]):
         seat: the learner's.
     """
 
-    observation_space = observation_space("int8")
-    action_space = spaces.Discrete(NUM_ENDS_ACTIONS)
-
     def __init__(self, seat: int) -> None:
-        self._env = fivesup_v0.env(reward="margin", episode="round", skip_forced=True)
+        self.observation_space = observation_space("int8")
+        self.action_space = spaces.Discrete(NUM_ENDS_ACTIONS)
+        self._env: Any = fivesup_v0.env(reward="margin", episode="round", skip_forced=True)
         self._agent = self._env.possible_agents[seat]
         self._random = random.Random(seat)
 

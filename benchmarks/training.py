@@ -176,7 +176,7 @@ def _tables() -> Play:
     return play
 
 
-class OneSeat(gymnasium.Env[NDArray[np.int8], np.int64]):
+class OneSeat(gymnasium.Env[NDArray[Any], np.int64]):
     """A seat of the AEC environment against random play: an episode is a round, paid by its margin.
 
     Args:
@@ -184,7 +184,7 @@ class OneSeat(gymnasium.Env[NDArray[np.int8], np.int64]):
     """
 
     def __init__(self, seat: int) -> None:
-        self.observation_space = observation_space("int8")
+        self.observation_space: spaces.Space[NDArray[Any]] = observation_space("int8")
         self.action_space = spaces.Discrete(NUM_ENDS_ACTIONS)
         self._env: Any = fivesup_v0.env(reward="margin", episode="round", skip_forced=True)
         self._agent = self._env.possible_agents[seat]

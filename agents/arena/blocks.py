@@ -98,8 +98,8 @@ class Blocks:
         seconds: float64[C, 2], time that they took.
         forfeit_reasons: the first `MOST_REASONS` distinct reasons of `a` and of `b`; of a named pair, each begins with
             "partner 1: " or "partner 2: ".
-        actions: per match, the decisions taken, in order: with the seed, they are the whole match. Empty in a run that
-            keeps no matches.
+        actions: per match, the decisions taken, in order: with seed and rules, they are the whole match. Empty in a run
+            that keeps no matches.
     """
 
     num_sides: int

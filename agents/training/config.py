@@ -147,17 +147,17 @@ class Config:
             Options(num_players=self.num_players, **changed)
         except ValueError as error:
             raise ValueError(f"rules: {error}") from None
-        for name, value in changed.items():
-            if self.search.iterations:
-                raise ValueError(
-                    f"search.iterations must be 0, not {self.search.iterations}, with rules.{name} = {value!r}: the "
-                    "search knows the chances to win of the whole game alone"
-                )
-            if self.ppo.reward == "win":
-                raise ValueError(
-                    f"ppo.reward must be 'margin', not 'win', with rules.{name} = {value!r}: chances to win are known "
-                    "of the whole game alone"
-                )
+        told = ", ".join(f"rules.{name} = {value!r}" for name, value in changed.items())
+        if changed and self.search.iterations:
+            raise ValueError(
+                f"search.iterations must be 0, not {self.search.iterations}, with {told}: "
+                "the search knows the chances to win of the whole game alone"
+            )
+        if changed and self.ppo.reward == "win":
+            raise ValueError(
+                f"ppo.reward must be 'margin', not 'win', with {told}: "
+                "the chances to win are known of the whole game alone"
+            )
 
     def _check_rewards(self) -> None:
         """Check that the shaping has chances to win, and changes nothing in what is best."""

@@ -1,8 +1,8 @@
-"""Potential-based shaping: paid at each placement for what it changes in the chance to win, not at the round's end only.
+"""Potential-based shaping: each placement is paid at once for what it changes in the chance to win by the scores.
 
-A reward that is the change of a potential leaves every policy as good as it was, compared with any other (Ng, Harada and
-Russell, "Policy invariance under reward transformations", 1999); what it can do is to tell earlier which decisions were
-good. This potential is 0 where a round begins and where it is over, so that a round pays the same in all.
+Rewards that are the changes of a potential alter no comparison of policies (Ng, Harada and Russell, "Policy invariance
+under reward transformations", 1999), but tell sooner which decisions were good. This potential is 0 where a round
+begins and where it is over, so that a round pays the same in all.
 """
 
 from __future__ import annotations

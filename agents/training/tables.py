@@ -71,7 +71,8 @@ class SelfPlayVecEnv(VecEnv):
     Attributes:
         acted: int64[N], the seats that the last actions belonged to.
         to_play: int64[N], the seats that the observations belong to.
-        seat_rewards: float32[N, P], what every seat earned from the last step to the next decision or the episode's end.
+        seat_rewards: float32[N, P], what every seat earned from the last step to the next decision or the end of the
+            episode.
         ended: bool[N], whether the episode ended in between.
     """
 

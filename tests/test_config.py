@@ -98,7 +98,7 @@ WRONG = [
     ),
     (
         MINI | {"search": {"iterations": 2}},
-        r"search.iterations must be 0, not 2, with rules.hand_size = 2, rules.max_pip = 3, rules.without = .*: the search",
+        r"search.iterations must be 0, not 2, with rules.hand_size = 2, rules.max_pip = 3, rules.without = .*: the ",
     ),
     (MINI | {"ppo": {}}, "ppo.reward must be 'margin', not 'win', with rules.hand_size = 2"),
 ]

@@ -176,11 +176,18 @@ class _Trainer:
             self.policy,
             self.config.hidden,
             num_players=self.config.num_players,
-            reward_scale=self.config.reward_scale,
             iteration=self.iteration,
             steps=self.steps,
             seconds=round(self._seconds(), 1),
+            **self._facts(),
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the unit of the network's values where that is the chance to win, and the rules that it plays by."""
+        ppo, rules = self.config.ppo, self.config.rules.changed()
+        in_chances = not self.steps or (ppo.reward == "win" and not ppo.shaping)
+        facts: dict[str, Any] = {"reward_scale": self.config.reward_scale} if in_chances else {}
+        return facts | ({"rules": rules} if rules else {})
 
     # Stages
 
@@ -274,6 +281,10 @@ class _Trainer:
             opponents=pool,
             opponent_tables=round(ppo.pool_share * ppo.num_envs) if ppo.pool or ppo.snapshots else 0,
             hidden_hands=ppo.critic == "hidden",
+            reward=ppo.reward,
+            episode=ppo.episode,
+            shaping=ppo.shaping,
+            rules=self.config.rules.changed(),
         )
         model = self._model(tables)
         callback = _SelfPlay(self, tables, pool)
@@ -331,7 +342,13 @@ class _Trainer:
         found: dict[str, Estimate] = {}
         for text in wanted.opponents:
             blocks = play_blocks(
-                agent, make_agent(text), num_players, first=0, count=-(-wanted.matches // size), seed=_EVAL_SEED
+                agent,
+                make_agent(text),
+                num_players,
+                first=0,
+                count=-(-wanted.matches // size),
+                seed=_EVAL_SEED,
+                **self.config.rules.changed(),
             )
             found[text] = estimate(block_scores(blocks, num_players))
             for name in ("mean", "low", "high"):

@@ -29,8 +29,8 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
     """A rollout of tables at which seats take turns.
 
     Advantages (GAE, Schulman et al. 2016) and returns run along each seat's own chain: the reward of a decision is all
-    that its seat earned until its next one, or until the round ended, also by the moves of others. Where the rollout
-    stops within a round, the chain of the seat to move goes on with the value of its observation; decisions of other
+    that its seat earned until its next one, or until the episode ended, also by the moves of others. Where the rollout
+    stops within an episode, the chain of the seat to move goes on with the value of its observation; decisions of other
     seats that have no later one in the rollout are left out, rather than count what is not known as 0.
 
     Args:
@@ -94,7 +94,9 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
             self.generator_ready = True
         order = np.random.permutation(len(self.actions))
         if not len(order):
-            raise ValueError("no seat comes to a second decision, or to a round's end, in a rollout as short as this")
+            raise ValueError(
+                "no seat comes to a second decision, or to an episode's end, in a rollout as short as this"
+            )
         # A half is rounded down: PPO divides by a deviation within the minibatch, and one decision has none.
         count = max(math.ceil(len(order) / (batch_size or len(order)) - 0.5), 1)
         for rows in np.array_split(order, count):
@@ -226,7 +228,7 @@ def seat_advantages(
     Args:
         seats: int64[T, N], who decided.
         rewards: float32[T, N, P], what every seat earned after that decision and before the next one at the table.
-        ended: bool[T, N], whether the round ended in between.
+        ended: bool[T, N], whether the episode ended in between.
         values: float32[T, N], of the observations decided on.
         last_seats: int64[N], whose decision is next after the rollout.
         last_values: float32[N], the value of what they see.

@@ -4,9 +4,10 @@
 one side, every side equally often, against an opponent that is drawn for the match. A step of the environment takes one
 decision of the learner at every table, then lets opponents act until each table waits for the learner again.
 
-**Episodes and rewards.** An episode is a round. It pays each seat the change of its side's chance to win the match
-(`win_table`), times `reward_scale`. The next round goes on from the scores, and with the starter, that the last one
-left (R4); after a won match a new one begins.
+**Episodes and rewards.** An episode is a round, or a whole match. Either way a round goes on from the scores, and with
+the starter, that the last one left (R4); after a won match a new one begins. Each seat is paid, times `reward_scale`,
+either what a round changes in its side's chance to win the match (`win_table`) when the round ends, with `shaping` part
+of it sooner, or at once what its side gains in points over the mean of the other sides.
 
 **What PPO must know beside that.** Two decisions that follow each other at a table belong to different seats. `acted`
 says which seats the last actions belonged to, `to_play` whose the new observations are, `seat_rewards` what all seats
@@ -15,6 +16,7 @@ earned in between: see `SeatRolloutBuffer`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +26,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from agents.agent import Agent
 from agents.search.winning_chances import load_winning_chances
 from agents.training.hidden_hands import full_space, with_hands
+from agents.training.shaping import potentials
 from fivesup_env.opponents import opponent_keys
+from fivesup_env.options import EpisodeName, RewardName
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import OUT, STATE, WON
 from fivesup_env.vector_env import FivesUpVectorEnv
@@ -56,16 +60,22 @@ class SelfPlayVecEnv(VecEnv):
         num_envs: N.
         num_players: seats.
         seed: of all deals.
-        reward_scale: a round pays the change of the chance to win the match, times this.
+        reward_scale: rewards are multiplied by this.
         opponents: who plays against the learner; None if the learner plays every seat everywhere.
         opponent_tables: at so many tables, the first ones.
+        reward: "win", the change of the chance to win the match, or "margin", as for `FivesUpVectorEnv`.
+        episode: "round" or "match".
+        shaping: with "win", pay at each placement the change of `potentials`, too.
+        rules: rule parameters `hand_size, target, max_pip, without`, as for `Match`. The chances to win are those of
+            the whole game, so "win" takes none.
         hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.
 
     Attributes:
         acted: int64[N], the seats that the last actions belonged to.
         to_play: int64[N], the seats that the observations belong to.
-        seat_rewards: float32[N, P], what every seat earned from the last step to the next decision or the round's end.
-        ended: bool[N], whether the round ended in between.
+        seat_rewards: float32[N, P], what every seat earned from the last step to the next decision or the end of the
+            episode.
+        ended: bool[N], whether the episode ended in between.
     """
 
     render_mode = None  # asked for by VecEnv
@@ -79,17 +89,24 @@ class SelfPlayVecEnv(VecEnv):
         reward_scale: float,
         opponents: Opponents | None = None,
         opponent_tables: int = 0,
+        reward: RewardName = "win",
+        episode: EpisodeName = "round",
+        shaping: bool = False,
+        rules: Mapping[str, Any] | None = None,
         hidden_hands: bool = False,
     ) -> None:
+        self._chances = load_winning_chances(num_players)
         self.game = FivesUpVectorEnv(
             num_envs,
             num_players=num_players,
             episode="round",
-            reward="win",
-            win_table=load_winning_chances(num_players),
+            reward=reward,
+            win_table=self._chances,
             skip_forced=True,
             copy=False,
+            **(rules or {}),
         )
+        self.episode, self.shaping = episode, shaping
         self.reward_scale, self.opponents, self.opponent_tables = reward_scale, opponents, opponent_tables
         self.hidden_hands = hidden_hands
         self.sides = self.game.options.num_sides
@@ -182,13 +199,18 @@ class SelfPlayVecEnv(VecEnv):
         return with_hands(self.game.states, observations) if self.hidden_hands else observations.copy()
 
     def _advance(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
+        before = potentials(self.game.states, rows, self._chances) if self.shaping else None
         ended = self.game.advance(rows, actions, look=False)
         self._plies[rows] += 1
-        # What is earned after the first end in a step comes before the learner's first decision of that round.
-        earning = rows[~self.ended[rows]]
-        self.seat_rewards[earning] += self.game.rewards[earning] * np.float32(self.reward_scale)
+        paid = self.game.rewards[rows]
+        if before is not None:
+            paid += (potentials(self.game.states, rows, self._chances) - before).astype(np.float32)
+        # What is earned after the first end in a step comes before the learner's first decision of that episode.
+        earning = ~self.ended[rows]
+        self.seat_rewards[rows[earning]] += paid[earning] * np.float32(self.reward_scale)
         if len(ended):
-            self.ended[ended] = True
+            over = ended if self.episode == "round" else ended[self.game.states["result"][ended] == WON]
+            self.ended[over] = True
             self._begin_rounds(ended)
 
     def _begin_rounds(self, rows: NDArray[np.int64]) -> None:

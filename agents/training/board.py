@@ -6,7 +6,6 @@ Both are functions of the agents alone: deals are fixed, and no generator of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +15,6 @@ from stable_baselines3.common.logger import Image, Logger
 from agents.agent import Agent, make_agent
 from agents.arena.blocks import Blocks, block_scores, block_size, even_share, play_blocks, seated
 from agents.arena.match_lines import replayed
-from agents.arena.results import unique_names
 from agents.arena.statistics import bradley_terry
 from agents.training.pool import LEARNER_NAME, Pool
 from fivesup_env.drawing import to_rgb_array
@@ -32,7 +30,7 @@ _ZERO: Final = "greedy"  # has rating 0 where it is in the pool
 
 
 def log_example(logger: Logger, blocks: Blocks, num_players: int, seed: int, opponent: str) -> None:
-    """Log the first match of these blocks as `example/match`, and its table after a round as `example/table`.
+    """Log the first match of these blocks as `example/match`, and its fullest table as `example/table`.
 
     The picture is left out where pygame is not installed, both where a forfeit came within the first round.
 
@@ -46,8 +44,7 @@ def log_example(logger: Logger, blocks: Blocks, num_players: int, seed: int, opp
     course = replayed(new_state(num_players, seed=seed), blocks.actions[0])
     if not len(course):
         return
-    # The last position of the first round: the whole table, with the hands that the settlement shows.
-    table = course[np.flatnonzero(course["round_number"] == 1)[-1]]
+    table = course[np.argmax(course["num_placed"])]
     logger.record("example/match", example_text(record_of(course), table, opponent))
     pixels = _pixels(table)
     if pixels is not None:
@@ -59,12 +56,12 @@ def example_text(record: Record, table: State, opponent: str) -> str:
 
     Args:
         record: of a match in which the learner has the first side, as in the first match of a block.
-        table: a position of it, drawn above the moves.
+        table: the position of it with the most tiles on the table, drawn above the moves.
         opponent: the text of the agent that has the other sides.
     """
     names = seated(record["num_players"], 0, [LEARNER_NAME], [opponent])
     lines = [f"match seed {record['seed']}, raw points", *(f"seat {seat}: {name}" for seat, name in enumerate(names))]
-    lines += ["", str(Match.from_state(table)).strip("\n")]
+    lines += ["", "the fullest table", str(Match.from_state(table)).strip("\n")]
     scores = [0] * len(record["scores"])
     for number, played in enumerate(record["rounds"], 1):
         lines += ["", f"round {number}: seat {played['starter']} starts, scores {_listed(scores)}"]

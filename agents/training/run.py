@@ -358,10 +358,10 @@ class _Trainer:
 
     def _bar(self, name: str, total: int, begun: int, unit: str) -> Any:
         # What a narrow terminal cuts off comes last.
+        form = "{desc} {percentage:3.0f}% [{elapsed}<{remaining}, {rate_fmt}{postfix}] {n_fmt}/{total_fmt} {bar}"
         bar = tqdm(
             total=total, initial=begun, desc=name, unit=f" {unit}", unit_scale=total > 10_000, dynamic_ncols=True,
-            bar_format="{desc} {percentage:3.0f}% [{elapsed}<{remaining}, {rate_fmt}{postfix}] {n_fmt}/{total_fmt} {bar}",
-            disable=not self.show_progress,
+            bar_format=form, disable=not self.show_progress,
         )  # fmt: skip
         bar.set_postfix_str(self.told)
         return bar

@@ -29,8 +29,8 @@ from fivesup_env.rules.state import OUT, STATE, WON
 from fivesup_env.vector_env import FivesUpVectorEnv
 
 LEARNER = -1  # the owner of a learner's seat
-# Matches, rounds and blocked rounds that ended; the learner's decisions; in the ended rounds, whoever played, tiles drawn
-# and raw points that the sides gained together.
+# Matches, rounds and blocked rounds that ended; the learner's decisions; and, of the rounds that ended, the tiles drawn
+# and the raw points that all sides gained together, whoever played.
 _COUNTS = ("matches", "rounds", "blocked", "decisions", "draws", "points")
 _DRAWS = np.uint64(0x0990)  # keeps the draw of opponents apart from the deals of the same seed
 

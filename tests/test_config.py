@@ -65,6 +65,8 @@ WRONG = [
     ({"hidden": [64.0]}, "hidden must be a list of positive ints"),
     ({"hidden": [True]}, "hidden must be a list of positive ints"),
     ({"ppo": {"pool": "greedy"}}, "ppo.pool must be a list of texts, not 'greedy'"),
+    ({"ppo": {"critic": "own"}}, "ppo.critic must be one of shared, separate, hidden, not 'own'"),
+    ({"ppo": {"critic": 1}}, "ppo.critic must be of type str, not 1"),
     ({"evaluation": {"opponents": [1]}}, "evaluation.opponents must be a list of texts"),
     ({"num_players": 5}, "num_players must be within 2 .. 4, not 5"),
     ({"search": {"shards": 1}}, "search.shards must be within 2 "),
@@ -84,7 +86,7 @@ ODD = Config(
     hidden=(7, 8, 9),
     search=SearchConfig(iterations=0, explore=1e-7),
     fit=FitConfig(learning_rate=1e-5, weight_decay=0.25),
-    ppo=PpoConfig(pool=(), total_steps=2**53, gamma=0.5),
+    ppo=PpoConfig(pool=(), total_steps=2**53, gamma=0.5, critic="hidden"),
     evaluation=EvalConfig(opponents=("greedy", "1e3", "null", "pimc:5", "7")),
 )
 
@@ -146,7 +148,8 @@ def test_every_number_has_a_range() -> None:
             numbers += 1
             with pytest.raises(ValueError, match=rf"^{name} must be within"):
                 make_config({section: {key: -1}} if section else {key: -1})
-    assert numbers == len(list(keys())) - len(("run", "hidden", "search.teacher", "ppo.pool", "evaluation.opponents"))
+    others = "run", "hidden", "search.teacher", "ppo.critic", "ppo.pool", "evaluation.opponents"
+    assert numbers == len(list(keys())) - len(others)
 
 
 # Files

@@ -177,15 +177,24 @@ def documented() -> set[str]:
     }
 
 
-def test_every_metric_is_documented_and_logged(whole: Path) -> None:
-    """X stands for an agent, here "greedy" or the number of a copy; the second fit has the names of the first."""
-    events = EventAccumulator(str(whole))
+def logged(folder: Path) -> set[str]:
+    """The names in the events of a run."""
+    events = EventAccumulator(str(folder))
     events.Reload()
     tags = events.Tags()
-    logged = {*tags["scalars"], *tags["images"], *(tag.removesuffix("/text_summary") for tag in tags["tensors"])}
-    assert {"fit_1/policy_loss", "pool/win_rate_greedy", "pool/win_rate_00004", "ratings/00004"} < logged
-    plain = {re.sub(r"^fit_1/", "fit_0/", re.sub(r"(?<=[/_])(greedy|\d{5})(?=_|$)", "X", tag)) for tag in logged}
-    assert plain == documented() - (set() if find_spec("pygame") else {"example/table"})
+    return {*tags["scalars"], *tags["images"], *(tag.removesuffix("/text_summary") for tag in tags["tensors"])}
+
+
+def test_every_metric_is_documented_and_logged(whole: Path, tmp_path: Path) -> None:
+    """X stands for an agent, here "greedy" or the number of a copy; the second fit has the names of the first."""
+    found = logged(whole)
+    assert {"fit_1/policy_loss", "pool/win_rate_greedy", "pool/win_rate_00004", "ratings/00004"} < found
+    plain = {re.sub(r"^fit_1/", "fit_0/", re.sub(r"(?<=[/_])(greedy|\d{5})(?=_|$)", "X", tag)) for tag in found}
+    of_critic = "train/public_value_loss"
+    assert plain | {of_critic} == documented() - (set() if find_spec("pygame") else {"example/table"})
+    assert of_critic not in plain
+    critic = dataclasses.replace(SHORT.ppo, critic="separate")
+    assert of_critic in logged(trained(dataclasses.replace(SHORT, ppo=critic), tmp_path / "critic"))
 
 
 def test_the_last_checkpoint_plays(whole: Path) -> None:
@@ -367,6 +376,33 @@ def test_a_process_that_ends_without_a_word_loses_what_was_not_saved_alone(
         trained(TINY, folder)
     resume(folder, show_progress=False)
     assert_same_runs(folder, whole)
+
+
+@pytest.mark.parametrize("critic", ["separate", "hidden"])
+def test_a_run_whose_critic_has_layers_of_its_own(critic: str, tmp_path: Path) -> None:
+    """It goes on to the last bit, and its checkpoints are as those of any other run."""
+    search = dataclasses.replace(TINY.search, iterations=1, shards=2, matches=1)
+    ppo = dataclasses.replace(TINY.ppo, critic=critic, total_steps=128, snapshot_every=1)
+    config = dataclasses.replace(TINY, num_players=3, search=search, ppo=ppo)
+    uninterrupted = trained(config, tmp_path / "whole")
+    with watching() as calls:
+        calls["step"].stop_at = 21
+        with pytest.raises(KeyboardInterrupt):
+            trained(config, tmp_path / "stopped")
+    assert state_of(tmp_path / "stopped")["steps"] == 2 * 32
+    with watching() as calls:
+        resume(tmp_path / "stopped", show_progress=False)
+    assert calls["step"].count == 2 * 8
+    assert_same_runs(tmp_path / "stopped", uninterrupted)
+
+    held = state_of(uninterrupted)["stage"]["critic"]
+    assert held["hand_weights"].shape == ({"separate": 0, "hidden": 2 * 28}[critic], 8)
+    fitted, last = (weights(uninterrupted / "checkpoints" / name) for name in ("fit-0", "last"))
+    assert fitted.keys() == last.keys()
+    heads = [fitted["value_net.weight"], last["value_net.weight"], held["value_net.weight"]]
+    assert not any(same(heads[one], heads[other]) for one, other in ((0, 1), (0, 2), (1, 2)))  # both have learned
+    for folder in ("checkpoints/last", "pool/00003"):
+        assert isinstance(make_agent(str(uninterrupted / folder)), NetworkAgent)
 
 
 def test_a_killed_script_can_be_gone_on_with(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
+#: What `ppo.critic` can be.
+CRITICS = ("shared", "separate", "hidden")
+
 
 @dataclass(frozen=True)
 class SearchConfig:
@@ -57,6 +60,7 @@ class PpoConfig:
     anchor_coef: float = 0.0  # weight of the divergence from a slow copy of the policy
     anchor_decay: float = 0.99  # the slow copy keeps this share of itself at each update
     value_coef: float = 0.5
+    critic: str = "shared"  # "separate": with layers of its own; "hidden": it also sees the other hands, in training
     pool_share: float = 0.25  # share of matches against opponents of the pool
     pool: tuple[str, ...] = ("greedy",)  # opponents that are always there
     snapshot_every: int = 20  # updates between two copies of the learner that join the pool
@@ -103,6 +107,8 @@ class Config:
                 f"ppo.minibatch_size must be at most ppo.num_envs * ppo.rollout_steps = {rollout}, "
                 f"not {self.ppo.minibatch_size}"
             )
+        if self.ppo.critic not in CRITICS:
+            raise ValueError(f"ppo.critic must be one of {', '.join(CRITICS)}, not {self.ppo.critic!r}")
         if Path(self.run).name in ("", ".."):
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
         if not self.hidden:

@@ -10,7 +10,7 @@ itself by PPO. Either part can be left out (`search.iterations`, `ppo.total_step
 - `checkpoints/last`, `checkpoints/best` and `checkpoints/fit-0` …: agents (`make_agent`); the best is the one that won
   most against `evaluation.opponents`;
 - `pool/`: copies of the learner that it plays against;
-- `state.pt`: all that is needed to go on: weights, optimizer, generators, matches in play, the pool;
+- `state.pt`: all that is needed to go on: weights, critic, optimizer, generators, matches in play, the pool;
 - events for TensorBoard; docs/training.md explains every curve.
 
 What a run does follows from its configuration; when it evaluates and saves follows the clock, and changes nothing else.
@@ -44,6 +44,7 @@ from agents.training.agent_names import check_agents
 from agents.training.board import Ratings, log_example
 from agents.training.config import Config, as_yaml, read_config
 from agents.training.distill import Fit, Minibatches, held_out
+from agents.training.hidden_hands import hands_size
 from agents.training.pool import Pool
 from agents.training.search_data import SearchPlan, generate, load_shard, replay
 from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer
@@ -281,6 +282,7 @@ class _Trainer:
             reward_scale=self.config.reward_scale,
             opponents=pool,
             opponent_tables=round(ppo.pool_share * ppo.num_envs) if ppo.pool or ppo.snapshots else 0,
+            hidden_hands=ppo.critic == "hidden",
         )
         model = self._model(tables)
         callback = _SelfPlay(self, tables, pool)
@@ -320,7 +322,10 @@ class _Trainer:
         policy = model.policy
         assert isinstance(policy, RegularizedPolicy)
         policy.load_state_dict(self.policy.state_dict())
-        policy.entropy_coef, policy.anchor_coef = ppo.entropy_coef, ppo.anchor_coef
+        policy.entropy_coef, policy.anchor_coef, policy.value_coef = ppo.entropy_coef, ppo.anchor_coef, ppo.value_coef
+        if ppo.critic != "shared":
+            num_hidden = hands_size(self.config.num_players) if ppo.critic == "hidden" else 0
+            policy.take_critic(num_hidden, model.max_grad_norm)
         self.policy = policy
         model.set_logger(self.logger)
         model.num_timesteps = self.steps
@@ -410,11 +415,13 @@ class _SelfPlay(BaseCallback):
 
     def _log(self) -> None:
         policy, counts = self._policy(), self.tables.take_statistics()
-        entropy, divergence, minibatches = policy.seen.tolist()
+        entropy, divergence, difference, minibatches = policy.seen.tolist()
         policy.seen[:] = 0
         record = self.logger.record
         record("train/entropy", entropy / max(minibatches, 1))
         record("train/anchor_divergence", divergence / max(minibatches, 1))
+        if policy.critic is not None:
+            record("train/public_value_loss", difference / max(minibatches, 1))
         record("game/decisions_per_round", counts["decisions"] / max(counts["rounds"], 1))
         record("game/rounds_per_match", counts["rounds"] / max(counts["matches"], 1))
         record("game/blocked_rate", counts["blocked"] / max(counts["rounds"], 1))
@@ -442,6 +449,7 @@ class _SelfPlay(BaseCallback):
         return {
             "optimizer": policy.optimizer.state_dict(),
             "anchor": policy.anchor.state_dict() if policy.anchor_coef else {},
+            "critic": {} if policy.critic is None else policy.critic.state_dict(),
             "seen": policy.seen.tolist(),
             "updates": self.updates,
             "n_updates": self.model._n_updates,
@@ -458,6 +466,8 @@ class _SelfPlay(BaseCallback):
         policy.optimizer.load_state_dict(state["optimizer"])
         if policy.anchor_coef:
             policy.anchor.load_state_dict(state["anchor"])
+        if policy.critic is not None:
+            policy.critic.load_state_dict(state["critic"])
         policy.seen[:] = state["seen"]
         self.updates, model._n_updates = state["updates"], state["n_updates"]
         self.pool.load_state_dict(state["pool"])

@@ -23,6 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from agents.agent import Agent
 from agents.search.winning_chances import load_winning_chances
+from agents.training.hidden_hands import full_space, with_hands
 from fivesup_env.opponents import opponent_keys
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import OUT, STATE, WON
@@ -61,6 +62,7 @@ class SelfPlayVecEnv(VecEnv):
         reward_scale: a round pays the change of the chance to win the match, times this.
         opponents: who plays against the learner; None if the learner plays every seat everywhere.
         opponent_tables: at so many tables, the first ones.
+        hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.
 
     Attributes:
         acted: int64[N], the seats that the last actions belonged to.
@@ -80,6 +82,7 @@ class SelfPlayVecEnv(VecEnv):
         reward_scale: float,
         opponents: Opponents | None = None,
         opponent_tables: int = 0,
+        hidden_hands: bool = False,
     ) -> None:
         self.game = FivesUpVectorEnv(
             num_envs,
@@ -91,6 +94,7 @@ class SelfPlayVecEnv(VecEnv):
             copy=False,
         )
         self.reward_scale, self.opponents, self.opponent_tables = reward_scale, opponents, opponent_tables
+        self.hidden_hands = hidden_hands
         self.sides = self.game.options.num_sides
         #: int64[N, P]: LEARNER, or the number of an opponent
         self.owners = np.full((num_envs, num_players), LEARNER)
@@ -105,7 +109,8 @@ class SelfPlayVecEnv(VecEnv):
         self._new_matches = np.zeros((num_envs, self.sides), np.int64), np.full(num_envs, -1)
         self._next = self._new_matches  # scores and starters of the rounds that are dealt next
         self._counts = np.zeros(len(_COUNTS), np.int64)
-        super().__init__(num_envs, self.game.single_observation_space, self.game.single_action_space)
+        space = full_space(num_players) if hidden_hands else self.game.single_observation_space
+        super().__init__(num_envs, space, self.game.single_action_space)
 
     def reset(self) -> NDArray[np.int8]:
         """Deal a new match at every table, always the same ones."""
@@ -176,8 +181,8 @@ class SelfPlayVecEnv(VecEnv):
     def _observed(self) -> NDArray[np.int8]:
         self.game.look()
         self.to_play = self.game.states["turn"].astype(np.int64)
-        observations: NDArray[np.int8] = self.game.observed().copy()
-        return observations
+        observations: NDArray[np.int8] = self.game.observed()
+        return with_hands(self.game.states, observations) if self.hidden_hands else observations.copy()
 
     def _advance(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
         ended = self.game.advance(rows, actions, look=False)
@@ -235,7 +240,7 @@ class SelfPlayVecEnv(VecEnv):
                 rows = np.flatnonzero(owners == number)
                 views, masks = self.game.views(rows)
                 keys = np.empty(len(rows), np.uint64)
-                opponent_keys(self.game.states["seed"].copy(), self._plies, rows, keys)
+                opponent_keys(self.game.states["seed"][rows], self._plies[rows], keys)
                 actions[rows] = self.opponents.agent(number).act(views, masks, keys)
             self._advance(waiting, actions[waiting])
 

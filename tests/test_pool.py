@@ -75,6 +75,17 @@ def test_nobody_is_drawn_before_the_first_copy_joins(tmp_path: Path) -> None:
     assert pool.draw(np.uint64(7)) == 0
 
 
+# Names
+
+
+def test_names_are_short_and_no_two_alike(tmp_path: Path) -> None:
+    pool = Pool(["greedy", "runs/a/last", "runs/b/last", "runs/learner", "greedy"], tmp_path, 1)
+    assert pool.names() == {0: "greedy", 1: "last", 2: "last #2", 3: "learner #2", 4: "greedy #2"}
+    join(pool)
+    join(pool)
+    assert list(pool.names().items())[5:] == [(6, "00006")]
+
+
 # Results
 
 

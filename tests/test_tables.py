@@ -93,7 +93,7 @@ class Slow:
         self.reward, self.shaping, self.rules = reward, shaping, rules or {}
         self.sides = 2 if num_players == 4 else num_players
         self.table = load_winning_chances(num_players)
-        self.rounds, self.matches, self.blocked = 0, 0, 0
+        self.rounds = self.matches = self.blocked = self.draws = self.points = 0
         self.learners: list[int] = []  # side of each match
         self.scores = [0] * self.sides
         self.starter: int | None = None
@@ -159,6 +159,8 @@ class Slow:
         self.rounds += 1
         won = match.winner is not None
         self.blocked += not won and match.next_starter is None
+        self.draws += sum(action.endswith(" draw") for action in match.history)
+        self.points += sum(match.scores) - sum(self.scores)
         self.scores, self.starter = ([0] * self.sides, None) if won else (match.scores, match.next_starter)
         if won and self.opponents is not None:
             assert match.winner is not None
@@ -272,6 +274,8 @@ def test_tables_play_what_the_aec_environment_plays(
         "rounds": rounds,
         "blocked": sum(table.blocked for table in alone),
         "decisions": steps * len(alone),
+        "draws": sum(table.draws for table in alone),
+        "points": sum(table.points for table in alone),
     }
     assert tables.take_statistics() == dict.fromkeys(counts, 0)
     assert min(counts["matches"], counts["blocked"], again) > 0  # `again`: all others passed, or had no choice

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +23,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
 
 import train as train_script  # noqa: E402
 from agents import make_agent  # noqa: E402
@@ -61,7 +65,7 @@ TINY = Config(
         snapshot_every=2,
         snapshots=2,
     ),
-    evaluation=EvalConfig(matches=2),
+    evaluation=EvalConfig(matches=2, rating_matches=2),
 )
 NO_SEARCH = SearchConfig(iterations=0)
 SHORT = dataclasses.replace(TINY, search=NO_SEARCH, ppo=dataclasses.replace(TINY.ppo, total_steps=32))
@@ -167,6 +171,34 @@ def test_every_stage_learns(whole: Path) -> None:
     assert same(weights(whole / "checkpoints" / "last"), dict(state_of(whole)["policy"]))
 
 
+def documented() -> set[str]:
+    """The names in the table of metrics: what stands in backticks in its first column."""
+    _, _, metrics = (ROOT / "docs/training.md").read_text(encoding="utf-8").partition("\n## Metrics\n")
+    return {
+        name for row in metrics.splitlines() if row.startswith("| `") for name in row.split("|")[1].split("`")[1::2]
+    }
+
+
+def logged(folder: Path) -> set[str]:
+    """The names in the events of a run."""
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    tags = events.Tags()
+    return {*tags["scalars"], *tags["images"], *(tag.removesuffix("/text_summary") for tag in tags["tensors"])}
+
+
+def test_every_metric_is_documented_and_logged(whole: Path, tmp_path: Path) -> None:
+    """X stands for an agent, here "greedy" or the number of a copy; the second fit has the names of the first."""
+    found = logged(whole)
+    assert {"fit_1/policy_loss", "pool/win_rate_greedy", "pool/win_rate_00004", "ratings/00004"} < found
+    plain = {re.sub(r"^fit_1/", "fit_0/", re.sub(r"(?<=[/_])(greedy|\d{5})(?=_|$)", "X", tag)) for tag in found}
+    of_critic = "train/public_value_loss"
+    assert plain | {of_critic} == documented() - (set() if find_spec("pygame") else {"example/table"})
+    assert of_critic not in plain
+    critic = dataclasses.replace(SHORT.ppo, critic="separate")
+    assert of_critic in logged(trained(dataclasses.replace(SHORT, ppo=critic), tmp_path / "critic"))
+
+
 def test_the_last_checkpoint_plays(whole: Path) -> None:
     agent = make_agent(str(whole / "checkpoints" / "last"))
     assert isinstance(agent, NetworkAgent)
@@ -185,9 +217,11 @@ def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
 
 def test_when_it_evaluates_and_saves_changes_nothing(tmp_path: Path) -> None:
     often = dataclasses.replace(
-        SHORT, evaluation=EvalConfig(every_minutes=0, opponents=("random", "greedy"), matches=2)
+        SHORT,
+        ppo=dataclasses.replace(SHORT.ppo, total_steps=160),
+        evaluation=EvalConfig(every_minutes=0, opponents=("random", "greedy"), matches=2, rating_matches=2),
     )
-    never = dataclasses.replace(SHORT, evaluation=EvalConfig(opponents=()))
+    never = dataclasses.replace(often, evaluation=EvalConfig(opponents=(), rating_matches=0))
     assert_same_runs(trained(often, tmp_path / "often"), trained(never, tmp_path / "never"))
 
 
@@ -235,6 +269,20 @@ def test_only_self_play_with_every_seat_the_learners(tmp_path: Path) -> None:
     assert state_of(folder)["steps"] == 32
 
 
+def test_the_bar_shows_speed_time_left_and_the_last_evaluation_in_every_stage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ppo = dataclasses.replace(SHORT.ppo, total_steps=64)
+    train(dataclasses.replace(TINY, ppo=ppo, run=str(tmp_path / "run")))
+    shown = capsys.readouterr().err
+    clock, speed, won = r"\[\d\d:\d\d<00:00", r" *[\d.]+(s/ \w+| \w+/s)", r"greedy \d\.\d\d"
+    for stage, steps in (("fit 0", 12), ("fit 1", 26)):
+        assert re.search(rf"{stage} 100% {clock}, {speed}, {won}, regret \d\.\d{{4}}\] {steps}/{steps} ", shown), stage
+    assert re.search(rf"search 0 100% {clock}, {speed}\] 3/3 ", shown)  # nothing is evaluated yet
+    for stage, steps in (("search 1", 3), ("self-play", 64)):
+        assert re.search(rf"{stage} 100% {clock}, {speed}, {won}\] {steps}/{steps} ", shown), stage
+
+
 # Rewards and rules
 
 
@@ -260,7 +308,7 @@ def test_a_mini_game_is_evaluated_by_its_rules_and_written_down(
     rules: dict[str, Any] = {"hand_size": 2, "target": 60, "max_pip": 3, "without": ["0|0", "0|3"]}
     assert meta["rules"] == rules
     assert "reward_scale" not in meta  # its values are points
-    expected = play_blocks(make_agent(str(last)), make_agent("greedy"), 2, first=0, count=1, seed=10**9 + 7, **rules)
+    expected = play_blocks(make_agent(str(last)), make_agent("greedy"), 2, first=0, count=1, seed=2**63, **rules)
     assert played[-1].actions == expected.actions
 
 
@@ -417,7 +465,7 @@ def test_a_killed_script_can_be_gone_on_with(tmp_path: Path) -> None:
     It equals a run in this process, which makes its shards here, evaluates, and saves at the end only.
     """
     once = dataclasses.replace(TINY, search=dataclasses.replace(TINY.search, iterations=1))
-    often = EvalConfig(every_minutes=0, opponents=())
+    often = EvalConfig(every_minutes=0, opponents=(), rating_matches=0)
     config = dataclasses.replace(once, run="runs/x", evaluation=often)
     (tmp_path / "tiny.yaml").write_text(as_yaml(config), encoding="utf-8")
     command = [sys.executable, str(ROOT / "train.py"), "--config", "tiny.yaml", "--no-progress"]
@@ -515,6 +563,24 @@ def test_train_refuses_a_wrong_configuration(
     (tmp_path / "tiny.yaml").write_text(text, encoding="utf-8")
     assert train_py("--config", "tiny.yaml", *arguments.split()) == (2, "", f"train.py: error: {fault}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.yaml"]
+
+
+def test_train_refuses_agents_that_cannot_be_made_before_it_makes_a_folder(train_py: Any, tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(as_yaml(SHORT), encoding="utf-8")
+    status, output, errors = train_py("--config", "tiny.yaml", "--run", "runs/z", "--evaluation.opponents", "[nobody]")
+    assert (status, output) == (2, "")
+    assert errors.startswith("train.py: error: evaluation.opponents: no agent 'nobody': give ")
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.yaml"]
+
+
+def test_a_run_whose_opponent_is_gone_is_refused(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(whole, folder)
+    config = dataclasses.replace(TINY, ppo=dataclasses.replace(TINY.ppo, pool=("runs/gone",)))
+    (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^ppo\.pool: no agent 'runs/gone'"):
+        resume(folder, show_progress=False)
+    assert_same_runs(folder, whole)
 
 
 def test_train_refuses_other_wrong_command_lines(train_py: Any, tmp_path: Path) -> None:

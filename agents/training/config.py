@@ -101,6 +101,7 @@ class EvalConfig:
     every_minutes: float = 5.0
     opponents: tuple[str, ...] = ("greedy",)
     matches: int = 400  # against each
+    rating_matches: int = 100  # of each pair by which the pool is rated; 0 for no ratings
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "ppo.snapshots": (0, 1000),
     "evaluation.every_minutes": (0, 1e6),
     "evaluation.matches": (1, _MOST),
+    "evaluation.rating_matches": (0, _MOST),
 }
 
 

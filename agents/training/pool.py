@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from agents.agent import Agent, make_agent
+from agents.arena.results import unique_names
 
+LEARNER_NAME: Final = "learner"  # in curves
 NOBODY: Final = -1  # drawn where there are no opponents
 _FADE: Final = 0.99  # of earlier results, with each new one: the learner changes
 _LEAST: Final = 0.05  # weight of an opponent that always loses
@@ -55,6 +57,11 @@ class Pool:
     def __len__(self) -> int:
         """Return how many opponents there are."""
         return len(self.members)
+
+    def names(self) -> dict[int, str]:
+        """Return what each member is called in curves, by its number; no two alike, and none as the learner."""
+        _, *names = unique_names([LEARNER_NAME, *(Path(member.text).name for member in self.members.values())])
+        return dict(zip(self.members, names, strict=True))
 
     def draw(self, key: np.uint64) -> int:
         """Return the number of an opponent, by a uniformly random key; `NOBODY` if there is none yet."""

@@ -40,6 +40,8 @@ from agents.agent import make_agent
 from agents.arena.blocks import block_scores, block_size, play_blocks
 from agents.arena.statistics import Estimate, estimate
 from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
+from agents.training.agent_names import check_agents
+from agents.training.board import Ratings, log_example
 from agents.training.config import Config, as_yaml, read_config
 from agents.training.distill import Fit, Minibatches, held_out
 from agents.training.hidden_hands import hands_size
@@ -49,7 +51,7 @@ from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer
 from agents.training.tables import SelfPlayVecEnv
 from fivesup_env.files import replacing
 
-_EVAL_SEED: Final = 1_000_000_007  # deals that training does not see
+_EVAL_SEED: Final = 2**63  # beyond those of any run: deals that training does not see
 _RUN_GAP: Final = 10**12  # between the match seeds of two runs whose `seed` differs by 1
 _PART_GAP: Final = 10**9  # between those of two iterations of a run; self-play's come after all of them
 _LOG_EVERY: Final = 50  # minibatches of a fit
@@ -60,8 +62,10 @@ def train(config: Config, *, show_progress: bool = True) -> Path:
     """Train by this configuration in a new folder, and return it.
 
     Raises:
+        ValueError: the configuration names an agent that cannot be made, or not for this run; no folder is made then.
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
+    check_agents(config)
     return _Trainer(config, _new_run_folder(config), show_progress).run()
 
 
@@ -69,13 +73,14 @@ def resume(folder: Path, *, show_progress: bool = True) -> Path:
     """Go on with a run that was stopped, and return its folder.
 
     Raises:
-        ValueError: the folder holds no run, or a damaged one; says what.
+        ValueError: the folder holds no run, a damaged one, or one that names agents that cannot be made; says what.
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
     try:
         config = read_config(folder / "config.yaml")
     except OSError as error:
         raise ValueError(f"{folder} holds no run: {error}") from None
+    check_agents(config)
     trainer = _Trainer(config, folder, show_progress)
     trainer.load()
     return trainer.run()
@@ -103,6 +108,7 @@ class _Trainer:
         steps: decisions by PPO.
         kept: what a stage needs to go on within itself, where the run was stopped.
         marked: all that is needed to go on from the last mark, as it is written to the disk.
+        ratings: of learner and pool; None where they are not wanted.
     """
 
     def __init__(self, config: Config, folder: Path, show_progress: bool) -> None:
@@ -115,12 +121,13 @@ class _Trainer:
         self.iteration = 0
         self.kept: dict[str, Any] = {}
         self.best = -1.0
-        self.told = ""  # of the last evaluation
+        self.told = ""  # of the last evaluation, short: the bar's line has to fit a terminal
         self.seconds = 0.0  # in earlier processes
         self.started = self.saved = time.monotonic()
         self.logger: Logger = configure(str(folder), ["tensorboard"])
         self.steps = 0
         self.marked = b""
+        self.ratings: Ratings | None = None
 
     # Going on
 
@@ -266,13 +273,15 @@ class _Trainer:
         for name, value in found._asdict().items():
             self.logger.record(f"fit_{self.iteration}/held_out_{name}", value)
         self.evaluate(fit.step)
-        bar.set_postfix_str(f"regret {found.regret:.5f}, {self.told}")
+        bar.set_postfix_str(", ".join(filter(None, (self.told, f"regret {found.regret:.4f}"))))
         self.mark(fit.state_dict())
         self.save()
 
     def _play_itself(self) -> None:
         ppo = self.config.ppo
         pool = Pool(ppo.pool, self.folder / "pool", ppo.snapshots)
+        if matches := self.config.evaluation.rating_matches:
+            self.ratings = Ratings(pool, self.config.num_players, matches, _EVAL_SEED, **self.config.rules.changed())
         tables = SelfPlayVecEnv(
             ppo.num_envs,
             num_players=self.config.num_players,
@@ -296,6 +305,7 @@ class _Trainer:
             if left > 0:
                 model.learn(left, callback=callback, reset_num_timesteps=False)
                 self.evaluate(self.steps)
+                callback.bar.set_postfix_str(self.told)
                 self.mark(callback.state_dict())
                 self.save()
         pool.sweep()
@@ -337,25 +347,22 @@ class _Trainer:
     def evaluate(self, step: int) -> None:
         """Play against the opponents of the configuration, log it, and keep the best checkpoint."""
         wanted, num_players = self.config.evaluation, self.config.num_players
-        agent, size = NetworkAgent(self.policy), block_size(num_players)
+        agent, rules = NetworkAgent(self.policy), self.config.rules.changed()
+        deals: dict[str, Any] = {"first": 0, "count": -(-wanted.matches // block_size(num_players)), "seed": _EVAL_SEED}
         training = self.policy.training
         found: dict[str, Estimate] = {}
         for text in wanted.opponents:
-            blocks = play_blocks(
-                agent,
-                make_agent(text),
-                num_players,
-                first=0,
-                count=-(-wanted.matches // size),
-                seed=_EVAL_SEED,
-                **self.config.rules.changed(),
-            )
+            blocks = play_blocks(agent, make_agent(text), num_players, **deals, **rules)
             found[text] = estimate(block_scores(blocks, num_players))
             for name in ("mean", "low", "high"):
                 self.logger.record(f"arena/win_rate_{text}_{name}", getattr(found[text], name))
+            if text == wanted.opponents[0]:
+                log_example(self.logger, blocks, num_players, _EVAL_SEED, text, **rules)
+        for name, elo in self.ratings.rate(agent).items() if self.ratings else ():
+            self.logger.record(f"ratings/{name}", elo)
         self.policy.set_training_mode(training)
         self.logger.dump(step)
-        self.told = ", ".join(f"{text} {one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for text, one in found.items())
+        self.told = ", ".join(f"{Path(text).name} {one.mean:.2f}" for text, one in found.items())
         score = float(np.mean([one.mean for one in found.values()])) if found else 0.0
         if score > self.best:
             self.best = score
@@ -365,9 +372,11 @@ class _Trainer:
         return time.monotonic() - self.saved >= 60 * self.config.evaluation.every_minutes
 
     def _bar(self, name: str, total: int, begun: int, unit: str) -> Any:
+        # What a narrow terminal cuts off comes last.
+        form = "{desc} {percentage:3.0f}% [{elapsed}<{remaining}, {rate_fmt}{postfix}] {n_fmt}/{total_fmt} {bar}"
         bar = tqdm(
             total=total, initial=begun, desc=name, unit=f" {unit}", unit_scale=total > 10_000, dynamic_ncols=True,
-            disable=not self.show_progress,
+            bar_format=form, disable=not self.show_progress,
         )  # fmt: skip
         bar.set_postfix_str(self.told)
         return bar
@@ -426,8 +435,10 @@ class _SelfPlay(BaseCallback):
         record("game/decisions_per_round", counts["decisions"] / max(counts["rounds"], 1))
         record("game/rounds_per_match", counts["rounds"] / max(counts["matches"], 1))
         record("game/blocked_rate", counts["blocked"] / max(counts["rounds"], 1))
-        for member in self.pool.members.values():
-            record(f"pool/win_rate_{Path(member.text).name}", member.win_rate)
+        record("game/draws_per_round", counts["draws"] / max(counts["rounds"], 1))
+        record("game/points_per_round", counts["points"] / max(counts["rounds"], 1))
+        for number, name in self.pool.names().items():
+            record(f"pool/win_rate_{name}", self.pool.members[number].win_rate)
 
     def _take_snapshot(self) -> None:
         self.trainer._checkpoint("", self.pool.path_of_next())

@@ -34,6 +34,9 @@ from fivesup_env.rules.state import OUT, STATE, WON
 from fivesup_env.vector_env import FivesUpVectorEnv
 
 LEARNER = -1  # the owner of a learner's seat
+# Matches, rounds and blocked rounds that ended; the learner's decisions; and, of the rounds that ended, the tiles drawn
+# and the raw points that all sides gained together, whoever played.
+_COUNTS = ("matches", "rounds", "blocked", "decisions", "draws", "points")
 _DRAWS = np.uint64(0x0990)  # keeps the draw of opponents apart from the deals of the same seed
 
 
@@ -122,7 +125,7 @@ class SelfPlayVecEnv(VecEnv):
         self._first_seed = seed
         self._new_matches = np.zeros((num_envs, self.sides), np.int64), np.full(num_envs, -1)
         self._next = self._new_matches  # scores and starters of the rounds that are dealt next
-        self._counts = np.zeros(4, np.int64)
+        self._counts = np.zeros(len(_COUNTS), np.int64)
         space = full_space(num_players) if hidden_hands else self.game.single_observation_space
         super().__init__(num_envs, space, self.game.single_action_space)
 
@@ -159,8 +162,8 @@ class SelfPlayVecEnv(VecEnv):
         return self.game.action_masks().astype(np.bool_)
 
     def take_statistics(self) -> dict[str, float]:
-        """Return what happened since the last call: counts of matches, rounds, blocked rounds and decisions."""
-        counts = dict(zip(("matches", "rounds", "blocked", "decisions"), self._counts.tolist(), strict=True))
+        """Return what happened since the last call, by the names in `_COUNTS`."""
+        counts = dict(zip(_COUNTS, self._counts.tolist(), strict=True))
         self._counts[:] = 0
         return counts
 
@@ -217,6 +220,8 @@ class SelfPlayVecEnv(VecEnv):
         states = self.game.states[rows]
         won = states["result"] == WON
         self._counts[:3] += won.sum(), len(rows), ((states["result"] != OUT) & ~won).sum()
+        gained = states["scores"].astype(np.int64) - states["round_scores"]
+        self._counts[4:] += states["drawn"].sum(dtype=np.int64), gained[:, : self.sides].sum()
         self._note_results(rows[won], states["result_of"][won])
         scores = np.where(won[:, None], 0, states["scores"][:, : self.sides].astype(np.int64))
         starters = np.where(states["result"] == OUT, states["result_of"].astype(np.int64), -1)

@@ -1,0 +1,44 @@
+"""The agents that a configuration names: which are refused, and by what name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("sb3_contrib")
+pytest.importorskip("yaml")
+
+from agents.network import make_policy, save_checkpoint  # noqa: E402
+from agents.training.agent_names import check_agents  # noqa: E402
+from agents.training.config import make_config  # noqa: E402
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"evaluation": {"opponents": ["greedy", "nobody"]}}, r"evaluation\.opponents: no agent 'nobody': give "),
+    ({"evaluation": {"opponents": ["pimc:"]}}, r"evaluation\.opponents: agent 'pimc:': give the number of worlds"),
+    ({"evaluation": {"opponents": ["runs/none/checkpoints/last"]}}, r"evaluation\.opponents: no agent 'runs/none/"),
+    ({"evaluation": {"opponents": ["no.module:make"]}}, r"evaluation\.opponents: agent 'no.module:make' cannot be"),
+    ({"evaluation": {"opponents": ["net-3p"]}}, r"evaluation\.opponents: agent 'net-3p' is for 3 seats, and num_play"),
+    ({"num_players": 4, "ppo": {"pool": ["net-2p"]}}, r"ppo\.pool: agent 'net-2p' is for 2 seats.* num_players is 4$"),
+    ({"ppo": {"pool": ["greedy", "Random"]}}, r"ppo\.pool: no agent 'Random'"),
+    ({"ppo": {"pool": ["clairvoyant:1"]}}, r"ppo\.pool: agent 'clairvoyant:1' sees hidden tiles"),
+    ({"search": {"teacher": "pimc"}}, r"search\.teacher: agent 'pimc': give the number of worlds"),
+    ({"search": {"teacher": "pimc:0"}}, r"search\.teacher: worlds must be within 1 \.\. 1000000, not 0"),
+    ({"search": {"teacher": "greedy"}}, r"search\.teacher must be a search, as \"pimc:20\", not 'greedy'"),
+    ({"search": {"teacher": "clairvoyant:2"}}, r"search\.teacher must be a search, .* not 'clairvoyant:2'"),
+]
+
+
+@pytest.mark.parametrize(("values", "fault"), WRONG)
+def test_an_agent_that_cannot_play_there_is_refused_by_key_and_name(values: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match="^" + fault):
+        check_agents(make_config(values))
+
+
+def test_all_kinds_of_agents_can_be_named(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "last", make_policy((8,)), (8,), num_players=2)
+    names = ["random", "greedy", "pimc:3", "net-2p", str(tmp_path / "last")]
+    check_agents(make_config({"ppo": {"pool": names}, "evaluation": {"opponents": [*names, "clairvoyant:1"]}}))
+    check_agents(make_config({"ppo": {"pool": []}, "evaluation": {"opponents": []}}))

@@ -24,6 +24,7 @@ class SearchConfig:
     matches: int = 256  # in each shard
     explore: float = 0.05  # chance that an action is drawn uniformly
     window: int = 4  # the network is fitted to the matches of so many last iterations
+    prior_weight: float = 0.0  # worlds that the last network's opinion is worth in the values, from iteration 1 on
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "search.matches": (1, 1_000_000),
     "search.explore": (0, 1),
     "search.window": (1, 1000),
+    "search.prior_weight": (0, 1e6),
     "fit.passes": (1, 1000),
     "fit.minibatch_size": (1, _MOST),
     "fit.learning_rate": (0, 1),

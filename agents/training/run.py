@@ -114,6 +114,7 @@ class _Trainer:
         self.iteration = 0
         self.kept: dict[str, Any] = {}
         self.best = -1.0
+        self.value_per_logit: float | None = None  # of the network, where it was measured last
         self.told = ""  # of the last evaluation
         self.seconds = 0.0  # in earlier processes
         self.started = self.saved = time.monotonic()
@@ -144,6 +145,7 @@ class _Trainer:
             "iteration": self.iteration,
             "stage": stage,
             "best": self.best,
+            "value_per_logit": self.value_per_logit,
             "seconds": self._seconds(),
             "steps": self.steps,
         }
@@ -164,18 +166,22 @@ class _Trainer:
         self.policy.load_state_dict(state["policy"])
         self.iteration, self.kept = state["iteration"], state["stage"]
         self.best, self.seconds, self.steps = state["best"], state["seconds"], state["steps"]
+        self.value_per_logit = state.get("value_per_logit")  # runs of earlier versions have none
         self.started = time.monotonic()
 
     def _seconds(self) -> float:
         return self.seconds + time.monotonic() - self.started
 
     def _checkpoint(self, name: str, folder: Path | None = None) -> None:
+        config = self.config
+        known = self.value_per_logit is not None and not self.steps  # self-play gives the logits another meaning
         save_checkpoint(
             folder or self.folder / "checkpoints" / name,
             self.policy,
-            self.config.hidden,
-            num_players=self.config.num_players,
-            reward_scale=self.config.reward_scale,
+            config.hidden,
+            num_players=config.num_players,
+            reward_scale=config.reward_scale,
+            **({"value_per_logit": self.value_per_logit} if known else {}),
             iteration=self.iteration,
             steps=self.steps,
             seconds=round(self._seconds(), 1),
@@ -245,6 +251,7 @@ class _Trainer:
             explore=config.search.explore,
             matches=config.search.matches,
             seed=config.seed * _RUN_GAP + iteration * _PART_GAP + 1,
+            prior_weight=config.search.prior_weight if iteration else 0.0,
         )
         folder = self.folder / "search" / str(iteration)
         with self._bar(f"search {iteration}", config.search.shards, 0, "shards") as bar:
@@ -255,6 +262,7 @@ class _Trainer:
     def _measure(self, fit: Fit, test: Any, bar: Any) -> None:
         found = held_out(self.policy, test, self.config.reward_scale)
         self.policy.set_training_mode(True)
+        self.value_per_logit = found.value_per_logit
         for name, value in found._asdict().items():
             self.logger.record(f"fit_{self.iteration}/held_out_{name}", value)
         self.evaluate(fit.step)

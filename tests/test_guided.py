@@ -18,7 +18,7 @@ from agents.agent import is_guest, partners  # noqa: E402
 from agents.network import NetworkAgent, make_policy, save_checkpoint  # noqa: E402
 from agents.search.guided import PRIOR_WEIGHT, GuidedAgent  # noqa: E402
 from agents.search.pimc import PimcAgent  # noqa: E402
-from agents.training.search_data import SearchPlan, generate, load_shard, play_shard, replay, save_shard  # noqa: E402
+from agents.training.search_data import SearchPlan, generate, play_shard, replay, save_shard  # noqa: E402
 from fivesup_env import Match  # noqa: E402
 from fivesup_env.actions import action_mask  # noqa: E402
 from fivesup_env.rules.state import STATE, States  # noqa: E402
@@ -43,6 +43,7 @@ def network(**facts: Any) -> NetworkAgent:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
+    (tmp_path / "search" / "1").mkdir(parents=True)
     folder = tmp_path / "a+b" / "fit-0"
     save_checkpoint(folder, policy_of(6), (16,), value_per_logit=PER_LOGIT)
     return folder
@@ -74,13 +75,13 @@ def slow_join(means: Any, logits: Any, worlds: int, weight: float) -> Any:
 @pytest.mark.parametrize("seats", SEATS)
 def test_values_join_those_of_the_search_and_of_the_network(seats: int) -> None:
     views, _, keys = batch(seats, 40)
-    found = GuidedAgent(6, network(), 9.0).action_values(views, keys)
+    found = GuidedAgent(6, network(), 100.0).action_values(views, keys)
     search, logits = PimcAgent(6).action_values(views, keys), network().logits(views)
     np.testing.assert_array_equal(found.spread, search.spread)
     np.testing.assert_array_equal(found.solved, search.solved)
     moved = 0
     for row in np.flatnonzero(~search.solved):
-        wanted = slow_join(search.mean[row], logits[row], 6, 9.0)
+        wanted = slow_join(search.mean[row], logits[row], 6, 100.0)
         np.testing.assert_allclose(found.mean[row], wanted, rtol=0, atol=1e-12)
         moved += np.nanargmax(wanted) != np.nanargmax(search.mean[row])
     assert moved > 5

@@ -71,10 +71,9 @@ class GuidedAgent(PimcAgent):
     def _joined(self, views: States, means: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the search's means [N, 163], NaN where not legal, joined with what the network says."""
         legal = ~np.isnan(means)
-        logs = self.network.log_probabilities(views, legal.astype(np.int8))
+        logs = np.where(legal, self.network.log_probabilities(views, legal.astype(np.int8)), np.nan)
         opinions = self._value_per_logit * logs
-        differences = np.where(legal, np.exp(logs) * (means - opinions), 0.0)
-        opinions += differences.sum(axis=1, keepdims=True)  # the level
+        opinions += np.nansum(np.exp(logs) * (means - opinions), axis=1, keepdims=True)  # the level
         joined: NDArray[np.float64] = (self.worlds * means + self.prior_weight * opinions) / (
             self.worlds + self.prior_weight
         )

@@ -24,7 +24,7 @@ class SearchConfig:
     matches: int = 256  # in each shard
     explore: float = 0.05  # chance that an action is drawn uniformly
     window: int = 4  # the network is fitted to the matches of so many last iterations
-    prior_weight: float = 0.0  # worlds that the last network's opinion is worth in the values, from iteration 1 on
+    prior_weight: float = 0.0  # worlds that the opinion of the network that plays is worth; iteration 0 has none
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 def main() -> int:
     """Read the command line and train; return the exit status: 0, or 130 after Ctrl-C."""
-    from agents.training.config import add_flags, with_flags
+    from agents.training.config import add_flags, read_config, with_flags
 
     parser = argparse.ArgumentParser(
         description="Train an agent: fit a network to the values of a search, and let it play itself by PPO.",
@@ -51,7 +51,8 @@ def main() -> int:
         return 130
     checkpoint = run / "checkpoints" / "last"
     print(f"checkpoint: {checkpoint}")
-    print(f"evaluate:   python evaluate.py {checkpoint} random greedy --matches 1000 --seed 1")
+    if not read_config(run / "config.yaml").rules.changed():  # what evaluate.py plays is the whole game
+        print(f"evaluate:   python evaluate.py {checkpoint} random greedy --matches 1000 --seed 1")
     print(f"curves:     tensorboard --logdir {run}")
     return 0
 

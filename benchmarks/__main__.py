@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from benchmarks import environments, kernel, peers, report
+from benchmarks import environments, kernel, peers, report, training
 from benchmarks.measure import FULL, QUICK, Measure, Scale, measure_all
 from benchmarks.ratios import ratios
 from benchmarks.startup import start_times
@@ -19,6 +19,8 @@ _MEASURED: dict[str, Callable[[Scale], list[Measure]]] = {
     "aec": environments.aec_measures,
     "sb3": environments.sb3_measures,
     "playouts": environments.playout_measures,
+    "network": training.network_measures,
+    "training": training.training_measures,
     "openspiel": peers.openspiel_measures,
     "pettingzoo": peers.pettingzoo_measures,
     "rlcard": peers.rlcard_measures,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import environments, kernel, peers
+from benchmarks import environments, kernel, peers, training
 from benchmarks.measure import Result, Scale
 
 
@@ -53,7 +53,7 @@ class Results:
 def ratios(measured: Iterable[Result], scale: Scale) -> list[Ratio]:
     """Return the comparisons for which both sides were measured."""
     results = Results(measured)
-    found: list[Ratio | None] = [*_within(results, scale), *_with_peers(results)]
+    found: list[Ratio | None] = [*_within(results, scale), *_of_training(results), *_with_peers(results)]
     return [ratio for ratio in found if ratio]
 
 
@@ -73,6 +73,14 @@ def _within(results: Results, scale: Scale) -> list[Ratio | None]:
         found.append(_compare(f"kernel, {threads} threads / 1 thread, N=4096", at_all, one, at_two))
         found.append(_compare(f"make_vec with copy=False, {threads} threads / 1 thread", vector_at_all, vector[0]))
     return found
+
+
+def _of_training(results: Results) -> list[Ratio | None]:
+    ours, usual, tables = (results.rates("training", name) for name in (training.OURS, training.USUAL, training.TABLES))
+    return [
+        _compare(f"{training.OURS} / {training.USUAL}", ours, usual, "at least 5"),
+        _compare(f"{training.OURS}: share of the tables in its time", ours, tables, "at most 0.05"),
+    ]
 
 
 def _flatness(results: Results, scale: Scale) -> Ratio | None:

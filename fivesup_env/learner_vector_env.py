@@ -144,7 +144,7 @@ class LearnerVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
                 if len(rows):
                     views, masks = self.game.views(rows)
                     keys = np.empty(len(rows), np.uint64)
-                    opponent_keys(self.game.states["seed"].copy(), self._plies, rows, keys)
+                    opponent_keys(self.game.states["seed"][rows], self._plies[rows], keys)
                     actions[rows] = opponent.act(views, masks, keys)
             self._advance(waiting, actions[waiting], ends)
 

@@ -67,10 +67,7 @@ def _agent(one: str | Opponent) -> Opponent:
 
 
 @kernel
-def opponent_keys(
-    seeds: NDArray[np.uint64], plies: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.uint64]
-) -> None:
-    """Write the keys for decisions in these rows, from match seed and actions taken in the match, into ``out`` [K]."""
-    for index in range(len(rows)):
-        row = rows[index]
-        out[index] = mix(mix(_OPPONENTS, seeds[row]), np.uint64(plies[row]))
+def opponent_keys(seeds: NDArray[np.uint64], plies: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
+    """Write the keys for K decisions, from match seeds and actions taken in the matches, into ``out`` [K]."""
+    for row in range(len(out)):
+        out[row] = mix(mix(_OPPONENTS, seeds[row]), np.uint64(plies[row]))

@@ -25,7 +25,6 @@ from fivesup_env.rules.state import STATE, check_int
 from fivesup_env.rules.view import view
 
 _MOST_DEALS: Final = 1000  # matches in a row that may end before the learner has had a decision
-_ROW: Final = np.zeros(1, np.int64)
 
 
 class FivesUpEnv(gymnasium.Env[NDArray[Any], np.int64]):
@@ -162,7 +161,7 @@ class FivesUpEnv(gymnasium.Env[NDArray[Any], np.int64]):
                 return
             views[0] = view(self.game.record, turn)
             mask = self.game.infos[self.game.agent_selection]["action_mask"]
-            opponent_keys(seeds, np.array([self._ply]), _ROW, keys)
+            opponent_keys(seeds, np.array([self._ply]), keys)
             opponent = self.opponents[(turn - self.seat) % num_players - 1]
             self.game.step(int(opponent.act(views, mask[None], keys)[0]))
             self._ply += 1

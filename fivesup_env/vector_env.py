@@ -48,7 +48,7 @@ from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TR
 from fivesup_env.notation import IllegalAction
 from fivesup_env.observation import OBS_SIZE, SCALES, scaled
 from fivesup_env.options import Options, check_mapping
-from fivesup_env.rules.state import LOWEST_SCORE, MAX_SEED, OUT, STATE, WON, States, check_int
+from fivesup_env.rules.state import FULL, LOWEST_SCORE, MAX_SEED, OUT, RUNNING, STATE, WON, States, check_int
 from fivesup_env.rules.view import view
 
 _Found = TypeVar("_Found")
@@ -193,8 +193,11 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from where `get_state` was asked, of an environment with the same options; a sampler is kept.
 
+        That the matches are such as play can reach is not checked; `Match.from_state` does that, at its price.
+
         Raises:
-            ValueError: an array is missing or of another type or length, or its matches are for other options.
+            ValueError: an array is missing or of another type or length, its matches are for other options, views, or
+                not in play.
         """
         given: dict[str, NDArray[Any]] = {}
         for name, dtype in (("states", STATE), ("seeds", np.dtype(np.uint64)), ("indices", np.dtype(np.uint64))):
@@ -207,6 +210,10 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         for name in ("num_players", "hand_size", "target", "max_pip", "without"):
             if (given["states"][name] != own[name]).any():
                 raise ValueError(f"state: {name} must be {own[name]} in every match, as in the options")
+        for name, wanted, what in (("observer", FULL, "a view"), ("result", RUNNING, "a round that is over")):
+            wrong = np.flatnonzero(given["states"][name] != wanted)
+            if len(wrong):
+                raise ValueError(f"state: states[{wrong[0]}] must be a round in play, not {what}")
         self.states[:], self._seeds[:], self.indices[:] = given["states"], given["seeds"], given["indices"]
         self._has_reset = True
         self._note_chances(self._all_rows)

@@ -83,9 +83,11 @@ class Slow(NamedTuple):
     seen: tuple[dict[int, tuple[bytes, bytes]], dict[int, tuple[bytes, bytes]]]  # of both agents, as `Keyed.seen`
 
 
-def slow_match(seats: int, seed: int, rotation: int, offsets: tuple[int, int], all_seen: tuple[bool, bool]) -> Slow:
+def slow_match(
+    seats: int, seed: int, rotation: int, offsets: tuple[int, int], all_seen: tuple[bool, bool], **rules: Any
+) -> Slow:
     """The match of a seed between two `Keyed` agents, the first of which sits where the rotation says."""
-    env = raw_env(seats, skip_forced=True)
+    env = raw_env(seats, skip_forced=True, **rules)
     env.reset(seed=seed)
     actions: list[int] = []
     seen: Any = ({}, {})
@@ -139,6 +141,21 @@ def test_every_match_is_that_of_its_seed_and_rotation(seats: int, all_seen: tupl
         assert agent.seen == {key: seen for match in slow for key, seen in match.seen[number].items()}
     assert len(a.seen.keys() | b.seen.keys()) == sum(map(len, blocks.actions)) > 300
     assert blocks.decisions.tolist() == [[len(a.seen), len(b.seen)]]
+
+
+@pytest.mark.parametrize("seats", SEATS)
+def test_a_mini_game_is_played_by_its_rules(seats: int) -> None:
+    rules: dict[str, Any] = {"hand_size": 2, "target": 60, "max_pip": 3, "without": ("0|0", "0|3")}
+    blocks = play_blocks(Keyed(), Keyed(1), seats, first=4, count=2, seed=50, **rules)
+    slow = [
+        slow_match(seats, seed, rotation, (0, 1), (False, False), **rules)
+        for seed in (54, 55)
+        for rotation in range(ROTATIONS[seats])
+    ]
+    assert blocks.actions == [match.actions for match in slow]
+    assert blocks.tallies["winner"].tolist() == [match.winner for match in slow]
+    assert [match.scores[match.winner] for match in slow] == [60] * len(slow)
+    assert [final_scores(tally, SIDES[seats]) for tally in blocks.tallies] == [match.scores for match in slow]
 
 
 @pytest.mark.parametrize("seats", SEATS)

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from benchmarks import kernel
 from benchmarks.__main__ import main
@@ -68,3 +69,22 @@ def test_rates_are_steps_really_played_and_ratios_need_both_sides(monkeypatch: p
     assert result.decision_rates == pytest.approx([400.0] * 3)
     assert result.played == 300  # three runs of 0.05 seconds
     assert ratios([result], QUICK) == []
+
+
+@pytest.mark.parametrize("seat", (0, 1))
+def test_the_usual_path_gives_the_learner_its_own_seat_and_the_margin_of_its_rounds(seat: int) -> None:
+    pytest.importorskip("sb3_contrib")
+    from benchmarks.training import OneSeat
+
+    env = OneSeat(seat)
+    check_env(env, skip_render_check=True)
+    env.reset(seed=5)
+    for _ in range(20):
+        env.reset()
+        scores, paid, over = env._env.unwrapped.record["scores"][:2].astype(int), 0.0, False
+        while not over:
+            assert env._env.agent_selection == env._agent
+            _, reward, over, _, _ = env.step(np.int64(np.flatnonzero(env.action_masks())[0]))
+            paid += reward
+        gained = env._env.unwrapped.record["scores"][:2].astype(int) - scores
+        assert paid == gained[seat] - gained[1 - seat]

@@ -17,6 +17,7 @@ from agents.training.config import (
     EvalConfig,
     FitConfig,
     PpoConfig,
+    RulesConfig,
     SearchConfig,
     add_flags,
     as_yaml,
@@ -27,6 +28,11 @@ from agents.training.config import (
 )
 from tests.processes import ROOT
 
+MINI = {
+    "rules": {"hand_size": 2, "max_pip": 3, "without": ["0|0", "0|3"]},
+    "search": {"iterations": 0},
+    "ppo": {"reward": "margin"},
+}
 WRONG = [
     ({"sed": 1}, "unknown key 'sed': did you mean 'seed'"),
     ({"zzz": 1}, "unknown key 'zzz'$"),
@@ -65,6 +71,8 @@ WRONG = [
     ({"hidden": [64.0]}, "hidden must be a list of positive ints"),
     ({"hidden": [True]}, "hidden must be a list of positive ints"),
     ({"ppo": {"pool": "greedy"}}, "ppo.pool must be a list of texts, not 'greedy'"),
+    ({"ppo": {"critic": "own"}}, "ppo.critic must be one of 'shared', 'separate', 'hidden', not 'own'"),
+    ({"ppo": {"critic": 1}}, "ppo.critic must be one of 'shared', 'separate', 'hidden', not 1"),
     ({"evaluation": {"opponents": [1]}}, "evaluation.opponents must be a list of texts"),
     ({"num_players": 5}, "num_players must be within 2 .. 4, not 5"),
     ({"search": {"shards": 1}}, "search.shards must be within 2 "),
@@ -76,15 +84,35 @@ WRONG = [
         {"ppo": {"num_envs": 16, "rollout_steps": 256, "minibatch_size": 4097}},
         r"ppo.minibatch_size must be at most ppo.num_envs \* ppo.rollout_steps = 4096, not 4097",
     ),
+    ({"ppo": {"reward": "points"}}, "ppo.reward must be one of 'win', 'margin', not 'points'"),
+    ({"ppo": {"episode": ["round"]}}, r"ppo.episode must be one of 'match', 'round', not \['round'\]"),
+    ({"ppo": {"shaping": 1}}, "ppo.shaping must be of type bool, not 1"),
+    ({"ppo": {"shaping": True, "reward": "margin"}}, "ppo.shaping needs ppo.reward = 'win', not 'margin'"),
+    ({"ppo": {"shaping": True, "gamma": 0.99}}, "ppo.shaping needs ppo.gamma = 1, not 0.99"),
+    (MINI | {"rules": {"hand": 2}}, "unknown key 'rules.hand': did you mean 'rules.hand_size'"),
+    (MINI | {"rules": {"hand_size": 1}}, "rules.hand_size must be within 2 .. 14, not 1"),
+    (MINI | {"rules": {"without": "0|0"}}, r"rules.without must be a list of texts, not '0\|0'"),
+    (MINI | {"rules": {"without": ["0|0", "0|7"]}}, r"rules.without: unknown tile '0\|7'"),
+    (MINI | {"rules": {"target": 42}}, r"rules: target must be a multiple of five \(R10\), not 42"),
+    (
+        MINI | {"rules": {"max_pip": 2, "hand_size": 4}},
+        "rules: num_players=2 hands of hand_size=4 need more than the 6",
+    ),
+    (
+        MINI | {"search": {"iterations": 2}},
+        r"search.iterations must be 0, not 2, with rules.hand_size = 2, rules.max_pip = 3, rules.without = .*: the ",
+    ),
+    (MINI | {"ppo": {}}, "ppo.reward must be 'margin', not 'win', with rules.hand_size = 2"),
 ]
 ODD = Config(
     run="a b/ü: #",
     seed=3,
     num_players=4,
     hidden=(7, 8, 9),
+    rules=RulesConfig(hand_size=3, target=60, max_pip=4, without=("0|0", "2|3")),
     search=SearchConfig(iterations=0, explore=1e-7),
     fit=FitConfig(learning_rate=1e-5, weight_decay=0.25),
-    ppo=PpoConfig(pool=(), total_steps=2**53, gamma=0.5),
+    ppo=PpoConfig(pool=(), total_steps=2**53, gamma=0.5, critic="hidden", reward="margin", episode="match"),
     evaluation=EvalConfig(opponents=("greedy", "1e3", "null", "pimc:5", "7")),
 )
 
@@ -142,11 +170,18 @@ def test_every_number_has_a_range() -> None:
         section, _, key = name.rpartition(".")
         config = Config()
         default = getattr(getattr(config, section) if section else config, key)
-        if isinstance(default, int | float):
+        if isinstance(default, int | float) and not isinstance(default, bool):
             numbers += 1
             with pytest.raises(ValueError, match=rf"^{name} must be within"):
                 make_config({section: {key: -1}} if section else {key: -1})
-    assert numbers == len(list(keys())) - len(("run", "hidden", "search.teacher", "ppo.pool", "evaluation.opponents"))
+    choices = "ppo.reward", "ppo.episode", "ppo.shaping", "ppo.critic"
+    others = "run", "hidden", "rules.without", "search.teacher", "ppo.pool", "evaluation.opponents"
+    assert numbers == len(list(keys())) - len((*choices, *others))
+
+
+def test_a_mini_game_says_what_it_changes() -> None:
+    assert make_config(MINI).rules.changed() == {"hand_size": 2, "max_pip": 3, "without": ("0|0", "0|3")}
+    assert make_config(MINI | {"rules": {"hand_size": 5, "without": []}}).rules.changed() == {}
 
 
 # Files

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
+from sb3_contrib import MaskablePPO  # noqa: E402
+from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from torch.distributions import Categorical, kl_divergence  # noqa: E402
 
 from agents.network import logits_and_values, policy_options  # noqa: E402
@@ -225,18 +227,75 @@ def test_every_known_decision_comes_up_once(batch_size: int | None) -> None:
     buffer = filled(4, 30, 4)
     known, returns, masks = buffer.known.copy(), buffer.returns.copy(), buffer.action_masks.copy()
     count = int(known.sum())
-    size = min(batch_size or count, count)
     assert count < known.size
     for _ in range(2):  # as in two epochs
         parts = list(buffer.get(batch_size))
-        assert [len(part.actions) for part in parts] == [size] * (count // size)
         numbers = torch.cat([part.old_log_prob for part in parts]).long().numpy()
-        assert len(set(numbers.tolist())) == len(numbers) == count // size * size
+        assert len(set(numbers.tolist())) == len(numbers) == count
         step, table = np.divmod(numbers, 4)
         assert known[step, table].all()
         np.testing.assert_array_equal(torch.cat([part.returns for part in parts]).numpy(), returns[step, table])
         found = torch.cat([part.action_masks for part in parts]).numpy()
         np.testing.assert_array_equal(found, masks.reshape(30, 4, -1)[step, table])
+
+
+@pytest.mark.parametrize(
+    ("known", "batch_size", "sizes"),
+    [
+        (20, None, [20]),
+        (20, 5, [5, 5, 5, 5]),
+        (20, 6, [7, 7, 6]),  # three and a third
+        (20, 7, [7, 7, 6]),  # nearly three
+        (20, 8, [10, 10]),  # a half is rounded down
+        (20, 50, [20]),
+        (3, 2, [3]),  # not 2 and 1
+        (7, 2, [3, 2, 2]),
+    ],
+)
+def test_minibatches_are_even_and_near_the_size_asked_for(known: int, batch_size: int | None, sizes: list[int]) -> None:
+    buffer = filled(2, 10, 2)
+    buffer.known[:] = (np.arange(20) < known).reshape(10, 2)
+    assert [len(part.actions) for part in buffer.get(batch_size)] == sizes
+
+
+def test_minibatches_follow_from_the_generator() -> None:
+    drawn = []
+    for seed in (1, 1, 2):
+        np.random.seed(seed)
+        drawn.append([part.old_log_prob.tolist() for part in filled(2, 30, 4).get(16)])
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+class Rollouts(BaseCallback):
+    """Keeps what the buffer holds after each rollout: values, returns, and where they are known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[tuple[Any, Any, Any]] = []
+
+    def _on_rollout_end(self) -> None:
+        assert isinstance(self.model, MaskablePPO)
+        buffer = self.model.rollout_buffer
+        assert isinstance(buffer, SeatRolloutBuffer)
+        self.held.append((buffer.values.copy(), buffer.returns.copy(), buffer.known.copy()))
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def test_the_explained_variance_is_that_of_known_decisions() -> None:
+    tables = SelfPlayVecEnv(16, num_players=4, seed=3, reward_scale=10.0)
+    model = MaskablePPO(
+        RegularizedPolicy, tables, n_steps=6, batch_size=32, n_epochs=1, policy_kwargs=policy_options((8,)), seed=1,
+        rollout_buffer_class=SeatRolloutBuffer, rollout_buffer_kwargs={"tables": tables}, device="cpu",
+    )  # fmt: skip
+    callback = Rollouts()
+    model.learn(6 * 16, callback=callback)
+    [(values, returns, known)] = callback.held
+    assert 10 < known.sum() < 0.8 * known.size
+    wanted = 1 - np.var((returns - values)[known]) / np.var(returns[known])
+    assert model.logger.name_to_value["train/explained_variance"] == pytest.approx(wanted, abs=1e-5)
+    assert abs(wanted - (1 - np.var(returns - values) / np.var(returns))) > 0.01
 
 
 def test_a_rollout_in_which_nothing_is_known_is_refused() -> None:
@@ -292,7 +351,7 @@ def test_the_regulariser_is_entropy_less_divergence() -> None:
     torch.testing.assert_close(bonus, 0.7 * own.entropy() - 0.2 * divergence, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(log_probs, own.log_prob(actions), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(values, logits_and_values(policy, observations)[1])
-    wanted = [own.entropy().mean().item(), divergence.mean().item(), 1]
+    wanted = [own.entropy().mean().item(), divergence.mean().item(), 0, 1]
     assert policy.seen.tolist() == pytest.approx(wanted, rel=1e-4)
 
 

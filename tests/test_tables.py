@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -68,11 +68,29 @@ class Watched:
         return self.agent.act(views, masks, keys)
 
 
+class Paid(NamedTuple):
+    """What an action brought."""
+
+    by_seat: list[float]
+    over: bool  # the round
+    won: bool  # the match
+
+
 class Slow:
     """One table: round by round a new AEC environment, seats asked one after the other."""
 
-    def __init__(self, row: int, num_players: int, opponents: Opponents | None) -> None:
+    def __init__(
+        self,
+        row: int,
+        num_players: int,
+        opponents: Opponents | None,
+        *,
+        reward: str = "win",
+        shaping: bool = False,
+        rules: dict[str, Any] | None = None,
+    ) -> None:
         self.row, self.num_players, self.opponents = row, num_players, opponents
+        self.reward, self.shaping, self.rules = reward, shaping, rules or {}
         self.sides = 2 if num_players == 4 else num_players
         self.table = load_winning_chances(num_players)
         self.rounds, self.matches, self.blocked = 0, 0, 0
@@ -85,11 +103,15 @@ class Slow:
 
     def _deal(self) -> None:
         self.seed = match_seed(SEED + self.row, self.rounds)
-        self.env = raw_env(num_players=self.num_players, skip_forced=True, episode="round", reward="points")
+        self.env = raw_env(
+            num_players=self.num_players, skip_forced=True, episode="round", reward="points", **self.rules
+        )
         self.env.reset(seed=self.seed, options={"scores": self.scores, "starter": self.starter})
         started = int(self.env.record.starter)
         assert self.starter in (None, started)
-        self.before = self.table(np.array([self.scores]), np.array([started]))[0]
+        self.standing = np.array(self.scores, np.float64)  # of each side; its changes are paid
+        if self.reward == "win":
+            self.standing = self.table(np.array([self.scores]), np.array([started]))[0]
         self.plies = 0
 
     def _take_seats(self) -> None:
@@ -105,20 +127,33 @@ class Slow:
     def seat(self) -> int:
         return int(self.env.agent_selection[-1])
 
-    def act(self, action: int, paid: list[Any]) -> None:
-        """Take an action; append what every seat earned if that ends the round, and go on to the next one."""
+    def act(self, action: int, paid: list[Paid]) -> None:
+        """Take an action; append what every seat earned by it, and go on to the next round where this one is over."""
         self.env.step(int(action))
         self.plies += 1
         match = Match.from_state(self.env.record)
-        if not match.round_over:
-            return
-        if match.winner is None:
+        before, self.standing = self.standing, self._standing(match)
+        change = self.standing - before
+        if self.reward == "margin":
+            change = np.array([own - np.delete(change, side).mean() for side, own in enumerate(change)])
+        by_seat = [float(change[seat % self.sides]) for seat in range(self.num_players)]
+        paid.append(Paid(by_seat, match.round_over, match.winner is not None))
+        if match.round_over:
+            self._next_round(match)
+
+    def _standing(self, match: Match) -> Any:
+        """Chances to win, which change at the end of a round alone unless they are shaped; or points."""
+        if self.reward == "margin":
+            return np.array(match.scores, np.float64)
+        if match.winner is not None:
+            return np.eye(self.sides)[match.winner]
+        if match.round_over:
             starter = -1 if match.next_starter is None else match.next_starter
-            after = self.table(np.array([match.scores]), np.array([starter]))[0]
-        else:
-            after = np.eye(self.sides)[match.winner]
-        paid.append([(after - self.before)[seat % self.sides] for seat in range(self.num_players)])
-        self._next_round(match)
+            return self.table(np.array([match.scores]), np.array([starter]))[0]
+        if self.shaping:
+            starters = np.arange(self.num_players)
+            return self.table(np.array([match.scores] * self.num_players), starters).mean(axis=0)
+        return self.standing
 
     def _next_round(self, match: Match) -> None:
         self.rounds += 1
@@ -133,7 +168,7 @@ class Slow:
         if won:
             self._take_seats()
 
-    def play_opponents(self, paid: list[Any]) -> None:
+    def play_opponents(self, paid: list[Paid]) -> None:
         while self.owners[self.seat()] != LEARNER:
             assert self.opponents is not None
             views = np.zeros(1, STATE)
@@ -144,9 +179,9 @@ class Slow:
             number = self.owners[self.seat()]
             self.act(self.opponents.agent(number).act(views, masks, keys)[0], paid)
 
-    def step(self, action: int) -> list[Any]:
-        """Take the learner's action; return what every seat earned in the rounds that ended."""
-        paid: list[Any] = []
+    def step(self, action: int) -> list[Paid]:
+        """Take the learner's action; return what it brought, and the opponents' actions after it."""
+        paid: list[Paid] = []
         self.act(action, paid)
         self.play_opponents(paid)
         return paid
@@ -174,30 +209,61 @@ def order_free(shown: list[tuple[Any, Any, Any]]) -> Counter[bytes]:
     return Counter(b"".join(part.tobytes() for part in row) for batch in shown for row in zip(*batch, strict=True))
 
 
-@pytest.mark.parametrize(("seats", "opponent_tables", "steps"), [(2, 2, 200), (3, 3, 160), (4, 2, 240), (2, 0, 160)])
-def test_tables_play_what_the_aec_environment_plays(seats: int, opponent_tables: int, steps: int) -> None:
+def of_episode(paid: list[Paid], episode: str) -> tuple[NDArray[np.float64], bool]:
+    """What every seat earned up to the episode's end, if there is one, and whether there is."""
+    ends = [each.won if episode == "match" else each.over for each in paid]
+    within = paid[: ends.index(True) + 1] if any(ends) else paid
+    return np.sum([each.by_seat for each in within], axis=0), any(ends)
+
+
+MARGIN: dict[str, Any] = {"reward": "margin"}
+MATCH: dict[str, Any] = {"episode": "match"}
+SHAPED: dict[str, Any] = {"shaping": True}
+MINI: dict[str, Any] = {"rules": {"hand_size": 2, "max_pip": 3, "without": ("0|0", "0|3"), "target": 40}}
+
+
+@pytest.mark.parametrize(
+    ("seats", "opponent_tables", "steps", "settings"),
+    [
+        (2, 2, 200, {}),
+        (3, 3, 160, {}),
+        (4, 2, 240, {}),
+        (2, 0, 160, {}),
+        (2, 2, 200, MARGIN),
+        (3, 3, 160, SHAPED | MATCH),
+        (4, 2, 240, SHAPED),
+        (2, 2, 200, MINI | MARGIN),
+        (3, 3, 160, MINI | MARGIN | MATCH),
+        (4, 2, 200, MINI | MARGIN),
+    ],
+)
+def test_tables_play_what_the_aec_environment_plays(
+    seats: int, opponent_tables: int, steps: int, settings: dict[str, Any]
+) -> None:
     opponents, others = Opponents(), Opponents()
     tables = SelfPlayVecEnv(
         opponent_tables + 2, num_players=seats, seed=SEED, reward_scale=SCALE,
-        opponents=opponents if opponent_tables else None, opponent_tables=opponent_tables,
+        opponents=opponents if opponent_tables else None, opponent_tables=opponent_tables, **settings,
     )  # fmt: skip
     rng = np.random.default_rng(0)
     observations: Any = tables.reset()
-    alone = [Slow(row, seats, others if row < opponent_tables else None) for row in range(opponent_tables + 2)]
-    again = rounds = 0
+    own = {name: value for name, value in settings.items() if name != "episode"}
+    alone = [Slow(row, seats, others if row < opponent_tables else None, **own) for row in range(opponent_tables + 2)]
+    again = rounds = most = 0
     for _ in range(steps):
         check_position(tables, observations, alone)
         actions, actors = chosen(tables.action_masks(), rng), tables.to_play
         observations, rewards, dones, infos = tables.step(actions)
         for row, table in enumerate(alone):
             paid = table.step(int(actions[row]))
-            wanted = np.array(paid[0]) * SCALE if paid else np.zeros(seats)
-            np.testing.assert_allclose(tables.seat_rewards[row], wanted, atol=1e-4)
+            earned, over = of_episode(paid, settings.get("episode", "round"))
+            np.testing.assert_allclose(tables.seat_rewards[row], earned * SCALE, atol=1e-4)
             assert rewards[row] == tables.seat_rewards[row, actors[row]]
-            assert dones[row] == tables.ended[row] == bool(paid)
+            assert dones[row] == tables.ended[row] == over
             assert tables.acted[row] == actors[row]
-            rounds += len(paid)
-            again += not paid and table.owners == [LEARNER] * seats and tables.to_play[row] == actors[row]
+            ends = sum(each.over for each in paid)
+            rounds, most = rounds + ends, max(most, ends)
+            again += not ends and table.owners == [LEARNER] * seats and tables.to_play[row] == actors[row]
         assert infos == [{}] * len(alone)
         check_shown(opponents, others)
     counts = tables.take_statistics()
@@ -209,8 +275,35 @@ def test_tables_play_what_the_aec_environment_plays(seats: int, opponent_tables:
     }
     assert tables.take_statistics() == dict.fromkeys(counts, 0)
     assert min(counts["matches"], counts["blocked"], again) > 0  # `again`: all others passed, or had no choice
+    assert most > 1 or "rules" not in settings  # rounds without a decision of the learner's are passed over
     assert Counter(opponents.results) == Counter(others.results)
     assert len(opponents.results) == sum(table.matches for table in alone[:opponent_tables])
+
+
+@pytest.mark.parametrize("seats", SEATS)
+def test_shaping_changes_when_a_round_pays_and_not_what(seats: int) -> None:
+    """The learner plays every seat, and the same actions are taken with and without."""
+    plain, shaped = (
+        SelfPlayVecEnv(6, num_players=seats, seed=SEED, reward_scale=SCALE, shaping=shaping)
+        for shaping in (False, True)
+    )
+    np.testing.assert_array_equal(plain.reset(), shaped.reset())
+    sums, rounds, sooner = np.zeros((2, 6, seats)), 0, 0
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        actions = chosen(plain.action_masks(), rng)
+        for tables, summed in zip((plain, shaped), sums, strict=True):
+            tables.step(actions)
+            summed += tables.seat_rewards
+        ended = shaped.ended
+        np.testing.assert_array_equal(ended, plain.ended)
+        np.testing.assert_allclose(sums[1, ended], sums[0, ended], atol=1e-5)
+        sooner += int(np.count_nonzero(shaped.seat_rewards[~ended]))
+        assert not plain.seat_rewards[~ended].any()
+        rounds += int(ended.sum())
+        sums[:, ended] = 0
+    assert rounds > 60
+    assert sooner > rounds  # so it is not the same rewards at the same time
 
 
 def check_shown(opponents: Opponents, others: Opponents) -> None:
@@ -267,16 +360,18 @@ def trace(tables: SelfPlayVecEnv, steps: int, seed: int) -> list[Any]:
     return [*found, tables.take_statistics()]
 
 
-def make_tables(opponents: Opponents, num_players: int = 3) -> SelfPlayVecEnv:
+def make_tables(opponents: Opponents, num_players: int = 3, **settings: Any) -> SelfPlayVecEnv:
     return SelfPlayVecEnv(
-        5, num_players=num_players, seed=SEED, reward_scale=SCALE, opponents=opponents, opponent_tables=3
+        5, num_players=num_players, seed=SEED, reward_scale=SCALE, opponents=opponents, opponent_tables=3, **settings
     )
 
 
-@pytest.mark.parametrize("seats", SEATS)
-def test_going_on_from_a_state_is_exact(seats: int) -> None:
+@pytest.mark.parametrize(
+    ("seats", "settings"), [(2, {}), (3, {}), (4, {}), (2, SHAPED | MATCH), (3, MINI | MARGIN | MATCH)]
+)
+def test_going_on_from_a_state_is_exact(seats: int, settings: dict[str, Any]) -> None:
     opponents = Opponents()
-    tables = make_tables(opponents, seats)
+    tables = make_tables(opponents, seats, **settings)
     tables.reset()
     for first in (0, 37):  # at the very beginning, and in the midst
         trace(tables, first, 1)
@@ -287,7 +382,7 @@ def test_going_on_from_a_state_is_exact(seats: int) -> None:
         assert all(np.array_equal(state[name], kept[name]) for name in state)  # a copy of its own
         assert all(isinstance(array, np.ndarray) for array in state.values())
         others = Opponents()
-        for each, notes in ((make_tables(others, seats), others), (tables, opponents)):
+        for each, notes in ((make_tables(others, seats, **settings), others), (tables, opponents)):
             notes.results.clear()
             np.testing.assert_array_equal(each.load_state_dict(copy.deepcopy(kept)), seen)
             np.testing.assert_equal(trace(each, 120, 2), wanted)

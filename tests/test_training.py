@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ pytest.importorskip("sb3_contrib")
 
 import train as train_script  # noqa: E402
 from agents import make_agent  # noqa: E402
+from agents.arena.blocks import Blocks, play_blocks  # noqa: E402
 from agents.network import NetworkAgent  # noqa: E402
 from agents.training import distill, run, search_data  # noqa: E402
 from agents.training.config import (  # noqa: E402
@@ -31,6 +32,7 @@ from agents.training.config import (  # noqa: E402
     EvalConfig,
     FitConfig,
     PpoConfig,
+    RulesConfig,
     SearchConfig,
     as_yaml,
     read_config,
@@ -250,6 +252,58 @@ def test_only_self_play_with_every_seat_the_learners(tmp_path: Path) -> None:
     assert state_of(folder)["steps"] == 32
 
 
+# Rewards and rules
+
+
+MINI = dataclasses.replace(
+    SHORT,
+    rules=RulesConfig(hand_size=2, target=60, max_pip=3, without=("0|0", "0|3")),
+    ppo=dataclasses.replace(TINY.ppo, total_steps=96, reward="margin", episode="match"),
+)
+
+
+def test_a_mini_game_is_evaluated_by_its_rules_and_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[Blocks] = []
+
+    def play(*arguments: Any, **options: Any) -> Blocks:
+        played.append(play_blocks(*arguments, **options))
+        return played[-1]
+
+    monkeypatch.setattr(run, "play_blocks", play)
+    last = trained(MINI, tmp_path / "mini") / "checkpoints" / "last"
+    meta = json.loads((last / "meta.json").read_text(encoding="utf-8"))
+    rules: dict[str, Any] = {"hand_size": 2, "target": 60, "max_pip": 3, "without": ["0|0", "0|3"]}
+    assert meta["rules"] == rules
+    assert "reward_scale" not in meta  # its values are points
+    expected = play_blocks(make_agent(str(last)), make_agent("greedy"), 2, first=0, count=1, seed=10**9 + 7, **rules)
+    assert played[-1].actions == expected.actions
+
+
+def test_a_mini_game_that_is_stopped_equals_one_that_is_not(tmp_path: Path) -> None:
+    with watching() as calls:
+        calls["step"].stop_at = 13
+        with pytest.raises(KeyboardInterrupt):
+            trained(MINI, tmp_path / "stopped")
+    resume(tmp_path / "stopped", show_progress=False)
+    assert_same_runs(tmp_path / "stopped", trained(MINI, tmp_path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "scale"),
+    [({}, 10.0), ({"episode": "match"}, 10.0), ({"shaping": True}, None), ({"reward": "margin"}, None)],
+)
+def test_values_have_a_known_unit_where_they_are_chances_to_win(
+    changed: dict[str, Any], scale: float | None, tmp_path: Path
+) -> None:
+    ppo = dataclasses.replace(SHORT.ppo, **changed)
+    folder = trained(dataclasses.replace(SHORT, ppo=ppo, evaluation=EvalConfig(opponents=())), tmp_path / "run")
+    agent = make_agent(str(folder / "checkpoints" / "last"))
+    assert isinstance(agent, NetworkAgent)
+    assert agent.reward_scale == scale
+
+
 # Going on
 
 
@@ -347,6 +401,33 @@ def test_a_process_that_ends_without_a_word_loses_what_was_not_saved_alone(
     assert_same_runs(folder, whole)
 
 
+@pytest.mark.parametrize("critic", ["separate", "hidden"])
+def test_a_run_whose_critic_has_layers_of_its_own(critic: Literal["separate", "hidden"], tmp_path: Path) -> None:
+    """It goes on to the last bit, and its checkpoints are as those of any other run."""
+    search = dataclasses.replace(TINY.search, iterations=1, shards=2, matches=1)
+    ppo = dataclasses.replace(TINY.ppo, critic=critic, total_steps=128, snapshot_every=1)
+    config = dataclasses.replace(TINY, num_players=3, search=search, ppo=ppo)
+    uninterrupted = trained(config, tmp_path / "whole")
+    with watching() as calls:
+        calls["step"].stop_at = 21
+        with pytest.raises(KeyboardInterrupt):
+            trained(config, tmp_path / "stopped")
+    assert state_of(tmp_path / "stopped")["steps"] == 2 * 32
+    with watching() as calls:
+        resume(tmp_path / "stopped", show_progress=False)
+    assert calls["step"].count == 2 * 8
+    assert_same_runs(tmp_path / "stopped", uninterrupted)
+
+    held = state_of(uninterrupted)["stage"]["critic"]
+    assert held["hand_weights"].shape == ({"separate": 0, "hidden": 2 * 28}[critic], 8)
+    fitted, last = (weights(uninterrupted / "checkpoints" / name) for name in ("fit-0", "last"))
+    assert fitted.keys() == last.keys()
+    heads = [fitted["value_net.weight"], last["value_net.weight"], held["value_net.weight"]]
+    assert not any(same(heads[one], heads[other]) for one, other in ((0, 1), (0, 2), (1, 2)))  # both have learned
+    for folder in ("checkpoints/last", "pool/00003"):
+        assert isinstance(make_agent(str(uninterrupted / folder)), NetworkAgent)
+
+
 def test_a_killed_script_can_be_gone_on_with(tmp_path: Path) -> None:
     """Killed in its self-play, gone on with from another folder; it saves after every update.
 
@@ -442,6 +523,7 @@ def train_py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         ("num_envs: 1", "", "tiny.yaml: unknown key 'num_envs': did you mean 'ppo.num_envs'?"),
         ("seed: 1", "--seed x", "seed must be of type int, not 'x'"),
         ("seed: 1", "--ppo.gamma 2", "ppo.gamma must be within 0 .. 1, not 2.0"),
+        ("rules: {target: 42}", "", "tiny.yaml: rules: target must be a multiple of five (R10), not 42"),
     ],
 )
 def test_train_refuses_a_wrong_configuration(
@@ -484,6 +566,15 @@ def test_train_with_flags_is_stopped_and_gone_on_with(train_py: Any, tmp_path: P
     assert (status, errors) == (0, "")
     assert output.splitlines()[0] == "checkpoint: runs/y/checkpoints/last"
     assert_same_runs(tmp_path / "runs/y", trained(config, tmp_path / "whole"))
+
+
+def test_train_offers_the_arena_for_the_whole_game_alone(train_py: Any, tmp_path: Path) -> None:
+    """It plays no other."""
+    for name, config in (("mini", MINI), ("whole", SHORT)):
+        (tmp_path / f"{name}.yaml").write_text(as_yaml(dataclasses.replace(config, run=name)), encoding="utf-8")
+        status, output, errors = train_py("--config", f"{name}.yaml", "--no-progress")
+        assert (status, errors) == (0, "")
+        assert ("evaluate.py" in output) is (name == "whole")
 
 
 def test_evaluate_a_checkpoint(whole: Path) -> None:

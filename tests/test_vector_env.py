@@ -11,9 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from fivesup_env import IllegalAction, fivesup_v0
+from fivesup_env.actions import action_mask, ends_step
 from fivesup_env.learner_vector_env import LearnerVectorEnv
 from fivesup_env.observation import OBS_SIZE
-from fivesup_env.rules.state import STATE
+from fivesup_env.rules.state import RUNNING, STATE
+from fivesup_env.rules.view import view
 from fivesup_env.single_env import FivesUpEnv
 from fivesup_env.vector_env import FivesUpVectorEnv
 from tests.playing import SEATS, win_table
@@ -365,6 +367,22 @@ def test_arrays_that_are_no_state_are_refused_by_name(name: str, change: Callabl
         env.set_state(state)
     del state[name]
     with pytest.raises(ValueError, match=f"state: {name} must be"):
+        env.set_state(state)
+    np.testing.assert_equal(env.get_state(), before)
+
+
+def test_views_and_rounds_that_are_over_are_refused_by_row() -> None:
+    env = FivesUpVectorEnv(4)
+    env.reset(seed=1)
+    state, before = env.get_state(), env.get_state()
+    state["states"][2] = view(state["states"][2], 0)
+    with pytest.raises(ValueError, match=r"states\[2\] must be a round in play, not a view"):
+        env.set_state(state)
+    state = env.get_state()
+    while state["states"]["result"][3] == RUNNING:
+        mask = action_mask(state["states"][3])
+        ends_step(state["states"][3], int(np.flatnonzero(mask)[0]))
+    with pytest.raises(ValueError, match=r"states\[3\] must be a round in play, not a round that is over"):
         env.set_state(state)
     np.testing.assert_equal(env.get_state(), before)
 

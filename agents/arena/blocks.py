@@ -29,6 +29,7 @@ from agents.agent import Agent, decision_keys
 from fivesup_env._jit import kernel
 from fivesup_env.actions import NUM_ENDS_ACTIONS, ends_mask, ends_step, only_action
 from fivesup_env.batch import hide_rows
+from fivesup_env.options import Options
 from fivesup_env.rules.play import start_match, start_next_round
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import (
@@ -40,7 +41,6 @@ from fivesup_env.rules.state import (
     State,
     States,
     check_int,
-    new_state,
     num_sides,
 )
 
@@ -98,8 +98,8 @@ class Blocks:
         seconds: float64[C, 2], time that they took.
         forfeit_reasons: the first `MOST_REASONS` distinct reasons of `a` and of `b`; of a named pair, each begins with
             "partner 1: " or "partner 2: ".
-        actions: per match, the decisions taken, in order: with the seed, they are the whole match. Empty in a run that
-            keeps no matches.
+        actions: per match, the decisions taken, in order: with seed and rules, they are the whole match. Empty in a run
+            that keeps no matches.
     """
 
     num_sides: int
@@ -189,6 +189,7 @@ def play_blocks(
     count: int,
     seed: int = 0,
     max_rounds: int = MAX_ROUNDS,
+    **rules: Any,
 ) -> Blocks:
     """Play blocks `first` to ``first + count - 1`` of the pair (a, b).
 
@@ -202,6 +203,7 @@ def play_blocks(
         count: how many blocks.
         seed: match seed of block 0.
         max_rounds: rounds after which a match stops without a winner.
+        rules: the rule parameters `hand_size, target, max_pip, without`, as for `Match`.
 
     Raises:
         ValueError: an argument is impossible, or a side is two partners without four seats.
@@ -210,7 +212,7 @@ def play_blocks(
     check_int("first", first, 0, 2**62)
     check_int("seed", seed, 0, MAX_SEED - first - count)
     check_int("max_rounds", max_rounds, 1, 2**31)
-    empty = new_state(num_players)
+    empty = Options(num_players, **rules).new_state()
     players = _players("a", a, num_players), _players("b", b, num_players)
     size = block_size(num_players, named=len(players[0]) + len(players[1]) > 2)
     states: States = np.repeat(np.array([empty], STATE), count * size)

@@ -9,9 +9,36 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import yaml
+
+from fivesup_env.notation import parse_tile
+from fivesup_env.options import EpisodeName, Options
+from fivesup_env.rules.state import HAND_SIZE, HIGHEST_TARGET, TARGET
+
+
+@dataclass(frozen=True)
+class RulesConfig:
+    """Rule parameters, as the environments name them. With others than the whole game's, matches are of a mini game."""
+
+    hand_size: int = HAND_SIZE  # tiles dealt to each seat
+    target: int = TARGET  # raw points that win the match
+    max_pip: int = 6  # largest half in the set
+    without: tuple[str, ...] = ()  # tiles left out of the set, such as "0|3"
+
+    def __post_init__(self) -> None:
+        """Check the tiles."""
+        for tile in self.without:
+            try:
+                parse_tile(tile)
+            except ValueError as error:
+                raise ValueError(f"rules.without: {error}") from None
+
+    def changed(self) -> dict[str, Any]:
+        """Return the parameters that are not those of the whole game, by name; none for the whole game."""
+        defaults = {each.name: each.default for each in dataclasses.fields(self)}
+        return {name: value for name, value in dataclasses.asdict(self).items() if value != defaults[name]}
 
 
 @dataclass(frozen=True)
@@ -46,6 +73,9 @@ class PpoConfig:
     """Self-play by PPO, after the search or from nothing."""
 
     total_steps: int = 0  # decisions
+    reward: Literal["win", "margin"] = "win"  # change of the chance to win, or of the points over the others' mean
+    episode: EpisodeName = "round"  # what is paid until its end is a decision's return: "round" or "match"
+    shaping: bool = False  # with "win": pay at each placement what it changes in the chance to win by the scores
     num_envs: int = 256  # matches played at once
     rollout_steps: int = 64  # decisions a match between two updates
     minibatch_size: int = 2048
@@ -58,6 +88,7 @@ class PpoConfig:
     anchor_coef: float = 0.0  # weight of the divergence from a slow copy of the policy
     anchor_decay: float = 0.99  # the slow copy keeps this share of itself at each update
     value_coef: float = 0.5
+    critic: Literal["shared", "separate", "hidden"] = "shared"  # with layers of its own; seeing the other hands, too
     pool_share: float = 0.25  # share of matches against opponents of the pool
     pool: tuple[str, ...] = ("greedy",)  # opponents that are always there
     snapshot_every: int = 20  # updates between two copies of the learner that join the pool
@@ -82,7 +113,8 @@ class Config:
     num_players: int = 2  # seats, 2-4
     threads: int = 0  # of torch, and processes that search; 0 for all cores
     hidden: tuple[int, ...] = (512, 512)  # widths of the layers that policy and value share
-    reward_scale: float = 10.0  # rewards are changes of the chance to win the match, times this
+    reward_scale: float = 10.0  # rewards, such as changes of the chance to win the match, are multiplied by this
+    rules: RulesConfig = field(default_factory=RulesConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     fit: FitConfig = field(default_factory=FitConfig)
     ppo: PpoConfig = field(default_factory=PpoConfig)
@@ -107,6 +139,34 @@ class Config:
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
         if not self.hidden:
             raise ValueError("hidden must have at least one width")
+        self._check_rules()
+        self._check_rewards()
+
+    def _check_rules(self) -> None:
+        """Check what the environments say of the rule parameters, and that the search is of the whole game."""
+        changed = self.rules.changed()
+        try:
+            Options(num_players=self.num_players, **changed)
+        except ValueError as error:
+            raise ValueError(f"rules: {error}") from None
+        told = ", ".join(f"rules.{name} = {value!r}" for name, value in changed.items())
+        if changed and self.search.iterations:
+            raise ValueError(
+                f"search.iterations must be 0, not {self.search.iterations}, with {told}: "
+                "the search knows the chances to win of the whole game alone"
+            )
+        if changed and self.ppo.reward == "win":
+            raise ValueError(
+                f"ppo.reward must be 'margin', not 'win', with {told}: "
+                "the chances to win are known of the whole game alone"
+            )
+
+    def _check_rewards(self) -> None:
+        """Check that the shaping has chances to win, and changes nothing in what is best."""
+        if self.ppo.shaping and self.ppo.reward != "win":
+            raise ValueError(f"ppo.shaping needs ppo.reward = 'win', not {self.ppo.reward!r}")
+        if self.ppo.shaping and self.ppo.gamma != 1:
+            raise ValueError(f"ppo.shaping needs ppo.gamma = 1, not {self.ppo.gamma}")
 
 
 class _Loader(yaml.SafeLoader):
@@ -136,6 +196,9 @@ _RANGES: dict[str, tuple[float, float]] = {
     "num_players": (2, 4),
     "threads": (0, 1024),
     "reward_scale": (1e-6, 1e6),
+    "rules.hand_size": (2, 14),  # a hand of one tile is out at once, which leaves nobody a decision
+    "rules.target": (5, HIGHEST_TARGET),
+    "rules.max_pip": (1, 6),
     "search.iterations": (0, 998),
     "search.shards": (2, 100_000),
     "search.matches": (1, 1_000_000),
@@ -287,10 +350,18 @@ def _checked(key: str, value: Any, wanted: Any) -> Any:
         return _made(wanted, value, f"{key}.")
     if get_origin(wanted) is tuple:
         return _checked_list(key, value, get_args(wanted)[0])
+    if get_origin(wanted) is Literal:
+        return _checked_choice(key, value, get_args(wanted))
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if not isinstance(value, wanted) or isinstance(value, bool):
+    if not isinstance(value, wanted) or isinstance(value, bool) is not (wanted is bool):
         raise ValueError(f"{key} must be of type {wanted.__name__}, not {value!r}")
+    return value
+
+
+def _checked_choice(key: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise ValueError(f"{key} must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return value
 
 

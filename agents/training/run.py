@@ -10,7 +10,7 @@ itself by PPO. Either part can be left out (`search.iterations`, `ppo.total_step
 - `checkpoints/last`, `checkpoints/best` and `checkpoints/fit-0` …: agents (`make_agent`); the best is the one that won
   most against `evaluation.opponents`;
 - `pool/`: copies of the learner that it plays against;
-- `state.pt`: all that is needed to go on: weights, optimizer, generators, matches in play, the pool;
+- `state.pt`: all that is needed to go on: weights, critic, optimizer, generators, matches in play, the pool;
 - events for TensorBoard; docs/training.md explains every curve.
 
 What a run does follows from its configuration; when it evaluates and saves follows the clock, and changes nothing else.
@@ -42,6 +42,7 @@ from agents.arena.statistics import Estimate, estimate
 from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
 from agents.training.config import Config, as_yaml, read_config
 from agents.training.distill import Fit, Minibatches, held_out
+from agents.training.hidden_hands import hands_size
 from agents.training.pool import Pool
 from agents.training.search_data import SearchPlan, generate, load_shard, replay
 from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer
@@ -173,19 +174,25 @@ class _Trainer:
         return self.seconds + time.monotonic() - self.started
 
     def _checkpoint(self, name: str, folder: Path | None = None) -> None:
-        config = self.config
-        known = self.value_per_logit is not None and not self.steps  # self-play gives the logits another meaning
         save_checkpoint(
             folder or self.folder / "checkpoints" / name,
             self.policy,
-            config.hidden,
-            num_players=config.num_players,
-            reward_scale=config.reward_scale,
-            **({"value_per_logit": self.value_per_logit} if known else {}),
+            self.config.hidden,
+            num_players=self.config.num_players,
             iteration=self.iteration,
             steps=self.steps,
             seconds=round(self._seconds(), 1),
+            **self._facts(),
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the units of the network's values and logits where these are the chance to win, and its rules."""
+        ppo, rules = self.config.ppo, self.config.rules.changed()
+        in_chances = not self.steps or (ppo.reward == "win" and not ppo.shaping)
+        facts: dict[str, Any] = {"reward_scale": self.config.reward_scale} if in_chances else {}
+        if self.value_per_logit is not None and not self.steps:  # self-play gives the logits another meaning
+            facts["value_per_logit"] = self.value_per_logit
+        return facts | ({"rules": rules} if rules else {})
 
     # Stages
 
@@ -280,6 +287,11 @@ class _Trainer:
             reward_scale=self.config.reward_scale,
             opponents=pool,
             opponent_tables=round(ppo.pool_share * ppo.num_envs) if ppo.pool or ppo.snapshots else 0,
+            hidden_hands=ppo.critic == "hidden",
+            reward=ppo.reward,
+            episode=ppo.episode,
+            shaping=ppo.shaping,
+            rules=self.config.rules.changed(),
         )
         model = self._model(tables)
         callback = _SelfPlay(self, tables, pool)
@@ -318,7 +330,10 @@ class _Trainer:
         policy = model.policy
         assert isinstance(policy, RegularizedPolicy)
         policy.load_state_dict(self.policy.state_dict())
-        policy.entropy_coef, policy.anchor_coef = ppo.entropy_coef, ppo.anchor_coef
+        policy.entropy_coef, policy.anchor_coef, policy.value_coef = ppo.entropy_coef, ppo.anchor_coef, ppo.value_coef
+        if ppo.critic != "shared":
+            num_hidden = hands_size(self.config.num_players) if ppo.critic == "hidden" else 0
+            policy.take_critic(num_hidden, model.max_grad_norm)
         self.policy = policy
         model.set_logger(self.logger)
         model.num_timesteps = self.steps
@@ -334,7 +349,13 @@ class _Trainer:
         found: dict[str, Estimate] = {}
         for text in wanted.opponents:
             blocks = play_blocks(
-                agent, make_agent(text), num_players, first=0, count=-(-wanted.matches // size), seed=_EVAL_SEED
+                agent,
+                make_agent(text),
+                num_players,
+                first=0,
+                count=-(-wanted.matches // size),
+                seed=_EVAL_SEED,
+                **self.config.rules.changed(),
             )
             found[text] = estimate(block_scores(blocks, num_players))
             for name in ("mean", "low", "high"):
@@ -402,11 +423,13 @@ class _SelfPlay(BaseCallback):
 
     def _log(self) -> None:
         policy, counts = self._policy(), self.tables.take_statistics()
-        entropy, divergence, minibatches = policy.seen.tolist()
+        entropy, divergence, difference, minibatches = policy.seen.tolist()
         policy.seen[:] = 0
         record = self.logger.record
         record("train/entropy", entropy / max(minibatches, 1))
         record("train/anchor_divergence", divergence / max(minibatches, 1))
+        if policy.critic is not None:
+            record("train/public_value_loss", difference / max(minibatches, 1))
         record("game/decisions_per_round", counts["decisions"] / max(counts["rounds"], 1))
         record("game/rounds_per_match", counts["rounds"] / max(counts["matches"], 1))
         record("game/blocked_rate", counts["blocked"] / max(counts["rounds"], 1))
@@ -432,6 +455,7 @@ class _SelfPlay(BaseCallback):
         return {
             "optimizer": policy.optimizer.state_dict(),
             "anchor": policy.anchor.state_dict() if policy.anchor_coef else {},
+            "critic": {} if policy.critic is None else policy.critic.state_dict(),
             "seen": policy.seen.tolist(),
             "updates": self.updates,
             "n_updates": self.model._n_updates,
@@ -448,6 +472,8 @@ class _SelfPlay(BaseCallback):
         policy.optimizer.load_state_dict(state["optimizer"])
         if policy.anchor_coef:
             policy.anchor.load_state_dict(state["anchor"])
+        if policy.critic is not None:
+            policy.critic.load_state_dict(state["critic"])
         policy.seen[:] = state["seen"]
         self.updates, model._n_updates = state["updates"], state["n_updates"]
         self.pool.load_state_dict(state["pool"])

@@ -1,11 +1,13 @@
 """PPO over turn-based tables: sb3-contrib's MaskablePPO, with advantages along each seat's own decisions.
 
 `SeatRolloutBuffer` follows each seat from one of its decisions to its next, across the moves of the others; PPO itself
-is that of sb3-contrib. `RegularizedPolicy` adds, beside entropy, a pull towards a slow copy of the policy.
+is that of sb3-contrib. `RegularizedPolicy` adds, beside entropy, a pull towards a slow copy of the policy, and can
+leave the values to a critic.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,16 +19,18 @@ from sb3_contrib.common.maskable.distributions import MaskableCategorical
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents.network import logits_and_values
+from agents.training.critic import Critic
 from agents.training.tables import SelfPlayVecEnv
 from fivesup_env._jit import kernel
+from fivesup_env.observation import OBS_SIZE
 
 
 class SeatRolloutBuffer(MaskableRolloutBuffer):
     """A rollout of tables at which seats take turns.
 
     Advantages (GAE, Schulman et al. 2016) and returns run along each seat's own chain: the reward of a decision is all
-    that its seat earned until its next one, or until the round ended, also by the moves of others. Where the rollout
-    stops within a round, the chain of the seat to move goes on with the value of its observation; decisions of other
+    that its seat earned until its next one, or until the episode ended, also by the moves of others. Where the rollout
+    stops within an episode, the chain of the seat to move goes on with the value of its observation; decisions of other
     seats that have no later one in the rollout are left out, rather than count what is not known as 0.
 
     Args:
@@ -74,22 +78,29 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         self.returns = self.advantages + self.values
 
     def get(self, batch_size: int | None = None) -> Iterator[MaskableRolloutBufferSamples]:  # type: ignore[override]
-        """Yield minibatches of the decisions whose advantage is known, in random order; one that is too small goes.
+        """Yield minibatches of the decisions whose advantage is known, each one once, in random order.
+
+        Their sizes differ by one at most, and are as near to `batch_size` as that allows: none is left that would count
+        as much as the others with a few decisions. The buffer keeps those decisions alone, so that what PPO computes of
+        its values and returns is of them.
 
         Raises:
             ValueError: there is no such decision.
         """
         if not self.generator_ready:
+            known = self.swap_and_flatten(self.known[..., None])[:, 0]
             for name in ("observations", "actions", "values", "log_probs", "advantages", "returns", "action_masks"):
-                setattr(self, name, self.swap_and_flatten(getattr(self, name)))
-            self.known = self.swap_and_flatten(self.known[..., None])[:, 0]
+                setattr(self, name, self.swap_and_flatten(getattr(self, name))[known])
             self.generator_ready = True
-        order = np.random.permutation(np.flatnonzero(self.known))
+        order = np.random.permutation(len(self.actions))
         if not len(order):
-            raise ValueError("no seat comes to a second decision, or to a round's end, in a rollout as short as this")
-        size = min(batch_size or len(order), len(order))
-        for start in range(0, len(order) - size + 1, size):
-            yield self._get_samples(order[start : start + size])
+            raise ValueError(
+                "no seat comes to a second decision, or to an episode's end, in a rollout as short as this"
+            )
+        # A half is rounded down: PPO divides by a deviation within the minibatch, and one decision has none.
+        count = max(math.ceil(len(order) / (batch_size or len(order)) - 0.5), 1)
+        for rows in np.array_split(order, count):
+            yield self._get_samples(rows)
 
 
 class RegularizedPolicy(MaskableActorCriticPolicy):
@@ -98,19 +109,52 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
     PPO adds ``ent_coef`` times what `evaluate_actions` returns for the entropy; with ``ent_coef=1`` that is
     ``entropy_coef * H(policy) - anchor_coef * KL(policy || slow copy)``.
 
+    With a critic, PPO gets the critic's values. The public value, that of the network that checkpoints keep, then
+    learns from the critic what can be told without the hidden hands: the regulariser has a third term,
+    ``- value_coef * (public value - critic's value)**2``, whose gradient does not reach the critic.
+
     Attributes:
         entropy_coef: see above.
         anchor_coef: see above; 0 for no slow copy.
-        seen: sums of entropy and divergence and the number of minibatches, since they were last set to 0.
+        value_coef: see above; of no effect without a critic.
+        critic: see `take_critic`; None where policy and value share their layers.
+        seen: sums of entropy, divergence and squared difference of values, and the number of minibatches, since they
+            were last set to 0.
     """
 
     entropy_coef: float = 0.0
     anchor_coef: float = 0.0
+    value_coef: float = 0.0
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.seen = np.zeros(3)
-        self._anchor: list[RegularizedPolicy] = []  # in a list: it is no part of this module's weights
+        self.seen = np.zeros(4)
+        # In lists: they are no part of this module's weights.
+        self._anchor: list[RegularizedPolicy] = []
+        self._critic: list[Critic] = []
+
+    @property
+    def critic(self) -> Critic | None:
+        """The critic, if there is one."""
+        return self._critic[0] if self._critic else None
+
+    def take_critic(self, num_hidden: int, max_grad_norm: float) -> None:
+        """Leave the values to a critic from now on; the optimizer trains it beside the policy.
+
+        Args:
+            num_hidden: numbers behind each observation that only the critic sees; see `Critic`.
+            max_grad_norm: the critic's gradient is clipped to this norm. PPO clips that of the policy by itself, so
+                neither makes the other smaller.
+        """
+        critic = Critic(self, num_hidden)
+        self._critic = [critic]
+        weights = list(critic.parameters())
+        self.optimizer.add_param_group({"params": weights})
+
+        def clip(*_: Any) -> None:
+            torch.nn.utils.clip_grad_norm_(weights, max_grad_norm)
+
+        self.optimizer.register_step_pre_hook(clip)
 
     @property
     def anchor(self) -> RegularizedPolicy:
@@ -128,17 +172,34 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
             for slow, own in zip(self.anchor.parameters(), self.parameters(), strict=True):
                 slow.lerp_(own, 1 - decay)
 
+    def forward(
+        self, obs: torch.Tensor, deterministic: bool = False, action_masks: NDArray[np.bool_] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return actions [N], values [N, 1] and log-probabilities [N]; the policy sees the public part of `obs`."""
+        actions, values, log_probs = super().forward(obs[:, :OBS_SIZE], deterministic, action_masks)
+        return actions, values if self.critic is None else self.predict_values(obs), log_probs
+
+    def predict_values(self, obs: Any) -> torch.Tensor:
+        """Return the values [N, 1]: the critic's where there is one."""
+        return super().predict_values(obs) if self.critic is None else self.critic(obs)[:, None]
+
     def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return values, log-probabilities of the actions, and the regulariser."""
+        """Return values [N], log-probabilities of the actions [N], and the regulariser [N]."""
         assert action_masks is not None
-        logits, values = logits_and_values(self, obs)
+        public = obs[:, :OBS_SIZE]
+        logits, public_values = logits_and_values(self, public)
         own = MaskableCategorical(logits=logits, masks=action_masks)
         entropy = own.entropy()
-        divergence = self._divergence(own, obs, action_masks) if self.anchor_coef else torch.zeros_like(entropy)
-        self.seen += float(entropy.detach().mean()), float(divergence.detach().mean()), 1
-        bonus = self.entropy_coef * entropy - self.anchor_coef * divergence
+        divergence = self._divergence(own, public, action_masks) if self.anchor_coef else torch.zeros_like(entropy)
+        values, difference = public_values, torch.zeros_like(entropy)
+        if self.critic is not None:
+            values = self.critic(obs)
+            difference = (public_values - values.detach()) ** 2
+        means = (float(each.detach().mean()) for each in (entropy, divergence, difference))
+        self.seen += *means, 1
+        bonus = self.entropy_coef * entropy - self.anchor_coef * divergence - self.value_coef * difference
         return values, own.log_prob(actions), bonus  # type: ignore[no-untyped-call]
 
     def _divergence(self, own: MaskableCategorical, obs: torch.Tensor, action_masks: torch.Tensor) -> torch.Tensor:
@@ -167,7 +228,7 @@ def seat_advantages(
     Args:
         seats: int64[T, N], who decided.
         rewards: float32[T, N, P], what every seat earned after that decision and before the next one at the table.
-        ended: bool[T, N], whether the round ended in between.
+        ended: bool[T, N], whether the episode ended in between.
         values: float32[T, N], of the observations decided on.
         last_seats: int64[N], whose decision is next after the rollout.
         last_values: float32[N], the value of what they see.

@@ -4,9 +4,10 @@
 one side, every side equally often, against an opponent that is drawn for the match. A step of the environment takes one
 decision of the learner at every table, then lets opponents act until each table waits for the learner again.
 
-**Episodes and rewards.** An episode is a round. It pays each seat the change of its side's chance to win the match
-(`win_table`), times `reward_scale`. The next round goes on from the scores, and with the starter, that the last one
-left (R4); after a won match a new one begins.
+**Episodes and rewards.** An episode is a round, or a whole match. Either way a round goes on from the scores, and with
+the starter, that the last one left (R4); after a won match a new one begins. Each seat is paid, times `reward_scale`,
+either what a round changes in its side's chance to win the match (`win_table`) when the round ends, with `shaping` part
+of it sooner, or at once what its side gains in points over the mean of the other sides.
 
 **What PPO must know beside that.** Two decisions that follow each other at a table belong to different seats. `acted`
 says which seats the last actions belonged to, `to_play` whose the new observations are, `seat_rewards` what all seats
@@ -15,6 +16,7 @@ earned in between: see `SeatRolloutBuffer`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +25,10 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from agents.agent import Agent
 from agents.search.winning_chances import load_winning_chances
+from agents.training.hidden_hands import full_space, with_hands
+from agents.training.shaping import potentials
 from fivesup_env.opponents import opponent_keys
+from fivesup_env.options import EpisodeName, RewardName
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import OUT, STATE, WON
 from fivesup_env.vector_env import FivesUpVectorEnv
@@ -55,15 +60,22 @@ class SelfPlayVecEnv(VecEnv):
         num_envs: N.
         num_players: seats.
         seed: of all deals.
-        reward_scale: a round pays the change of the chance to win the match, times this.
+        reward_scale: rewards are multiplied by this.
         opponents: who plays against the learner; None if the learner plays every seat everywhere.
         opponent_tables: at so many tables, the first ones.
+        reward: "win", the change of the chance to win the match, or "margin", as for `FivesUpVectorEnv`.
+        episode: "round" or "match".
+        shaping: with "win", pay at each placement the change of `potentials`, too.
+        rules: rule parameters `hand_size, target, max_pip, without`, as for `Match`. The chances to win are those of
+            the whole game, so "win" takes none.
+        hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.
 
     Attributes:
         acted: int64[N], the seats that the last actions belonged to.
         to_play: int64[N], the seats that the observations belong to.
-        seat_rewards: float32[N, P], what every seat earned from the last step to the next decision or the round's end.
-        ended: bool[N], whether the round ended in between.
+        seat_rewards: float32[N, P], what every seat earned from the last step to the next decision or the end of the
+            episode.
+        ended: bool[N], whether the episode ended in between.
     """
 
     render_mode = None  # asked for by VecEnv
@@ -77,17 +89,26 @@ class SelfPlayVecEnv(VecEnv):
         reward_scale: float,
         opponents: Opponents | None = None,
         opponent_tables: int = 0,
+        reward: RewardName = "win",
+        episode: EpisodeName = "round",
+        shaping: bool = False,
+        rules: Mapping[str, Any] | None = None,
+        hidden_hands: bool = False,
     ) -> None:
+        self._chances = load_winning_chances(num_players)
         self.game = FivesUpVectorEnv(
             num_envs,
             num_players=num_players,
             episode="round",
-            reward="win",
-            win_table=load_winning_chances(num_players),
+            reward=reward,
+            win_table=self._chances,
             skip_forced=True,
             copy=False,
+            **(rules or {}),
         )
+        self.episode, self.shaping = episode, shaping
         self.reward_scale, self.opponents, self.opponent_tables = reward_scale, opponents, opponent_tables
+        self.hidden_hands = hidden_hands
         self.sides = self.game.options.num_sides
         #: int64[N, P]: LEARNER, or the number of an opponent
         self.owners = np.full((num_envs, num_players), LEARNER)
@@ -102,7 +123,8 @@ class SelfPlayVecEnv(VecEnv):
         self._new_matches = np.zeros((num_envs, self.sides), np.int64), np.full(num_envs, -1)
         self._next = self._new_matches  # scores and starters of the rounds that are dealt next
         self._counts = np.zeros(4, np.int64)
-        super().__init__(num_envs, self.game.single_observation_space, self.game.single_action_space)
+        space = full_space(num_players) if hidden_hands else self.game.single_observation_space
+        super().__init__(num_envs, space, self.game.single_action_space)
 
     def reset(self) -> NDArray[np.int8]:
         """Deal a new match at every table, always the same ones."""
@@ -173,17 +195,22 @@ class SelfPlayVecEnv(VecEnv):
     def _observed(self) -> NDArray[np.int8]:
         self.game.look()
         self.to_play = self.game.states["turn"].astype(np.int64)
-        observations: NDArray[np.int8] = self.game.observed().copy()
-        return observations
+        observations: NDArray[np.int8] = self.game.observed()
+        return with_hands(self.game.states, observations) if self.hidden_hands else observations.copy()
 
     def _advance(self, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
+        before = potentials(self.game.states, rows, self._chances) if self.shaping else None
         ended = self.game.advance(rows, actions, look=False)
         self._plies[rows] += 1
-        # What is earned after the first end in a step comes before the learner's first decision of that round.
-        earning = rows[~self.ended[rows]]
-        self.seat_rewards[earning] += self.game.rewards[earning] * np.float32(self.reward_scale)
+        paid = self.game.rewards[rows]
+        if before is not None:
+            paid += (potentials(self.game.states, rows, self._chances) - before).astype(np.float32)
+        # What is earned after the first end in a step comes before the learner's first decision of that episode.
+        earning = ~self.ended[rows]
+        self.seat_rewards[rows[earning]] += paid[earning] * np.float32(self.reward_scale)
         if len(ended):
-            self.ended[ended] = True
+            over = ended if self.episode == "round" else ended[self.game.states["result"][ended] == WON]
+            self.ended[over] = True
             self._begin_rounds(ended)
 
     def _begin_rounds(self, rows: NDArray[np.int64]) -> None:
@@ -230,7 +257,7 @@ class SelfPlayVecEnv(VecEnv):
                 rows = np.flatnonzero(owners == number)
                 views, masks = self.game.views(rows)
                 keys = np.empty(len(rows), np.uint64)
-                opponent_keys(self.game.states["seed"].copy(), self._plies, rows, keys)
+                opponent_keys(self.game.states["seed"][rows], self._plies[rows], keys)
                 actions[rows] = self.opponents.agent(number).act(views, masks, keys)
             self._advance(waiting, actions[waiting])
 

@@ -28,6 +28,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"search": {"teacher": "pimc:0"}}, r"search\.teacher: worlds must be within 1 \.\. 1000000, not 0"),
     ({"search": {"teacher": "greedy"}}, r"search\.teacher must be a search, as \"pimc:20\", not 'greedy'"),
     ({"search": {"teacher": "clairvoyant:2"}}, r"search\.teacher must be a search, .* not 'clairvoyant:2'"),
+    ({"search": {"teacher": "guided:5:net-2p"}}, r"search\.teacher must be a search, .* not 'guided:5:net-2p'"),
 ]
 
 

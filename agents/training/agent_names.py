@@ -19,7 +19,7 @@ def check_agents(config: Config) -> None:
         if getattr(_made("ppo.pool", text, config.num_players), "sees_all", False):
             raise ValueError(f"ppo.pool: agent {text!r} sees hidden tiles, and nobody in the pool may")
     teacher = _made("search.teacher", config.search.teacher, config.num_players)
-    if not isinstance(teacher, PimcAgent) or teacher.sees_all:
+    if type(teacher) is not PimcAgent or teacher.sees_all:  # one that a network guides: see `search.prior_weight`
         raise ValueError(f'search.teacher must be a search, as "pimc:20", not {config.search.teacher!r}')
 
 

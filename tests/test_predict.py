@@ -159,6 +159,13 @@ def test_a_scale_that_is_none_is_refused(capsys: Capture, checkpoint: Path, tmp_
     assert "meta.json is missing, or not that of a checkpoint" in err
 
 
+def test_a_network_for_another_number_of_seats_is_refused(capsys: Capture) -> None:
+    pytest.importorskip("sb3_contrib")
+    status, out, err = run(capsys, "net-2p", repr(choice().view(1)))
+    assert (status, out) == (2, "")
+    assert err == "fivesup: error: agent 'net-2p' was trained for 2 seats, and the match has 3\n"
+
+
 # Search
 
 

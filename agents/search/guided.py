@@ -40,6 +40,9 @@ class GuidedAgent(PimcAgent):
         network: whose opinion counts; whether it draws its actions does not matter.
         prior_weight: W, how many worlds that opinion is worth.
 
+    Attributes:
+        num_players: the number of seats that the network was trained for; None for any.
+
     Raises:
         ValueError: `worlds` is no positive int, `prior_weight` is negative or not finite, or it is not known what the
             network's logits are worth.
@@ -55,6 +58,7 @@ class GuidedAgent(PimcAgent):
                 "only a network that was fitted to a search, and not trained further by self-play, can guide one"
             )
         self.network, self.prior_weight, self._value_per_logit = network, prior_weight, network.value_per_logit
+        self.num_players = network.num_players
 
     def action_values(self, views: States, keys: NDArray[np.uint64]) -> ActionValues:
         """See `PimcAgent.action_values`; means are those of search and network, and can leave 0 .. 1.

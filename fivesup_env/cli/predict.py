@@ -82,7 +82,7 @@ def _view_of(match: Match) -> View:
 
 def _predict(arguments: argparse.Namespace, seen: View) -> dict[str, Any]:
     """Return what the agent tells, as it stands in the JSON object."""
-    agent = make_one(arguments.agent)
+    agent = make_one(arguments.agent, seen.num_players)
     from agents.agent import decision_key, is_network
     from agents.search.pimc import PimcAgent
 

@@ -53,6 +53,7 @@ class Trunk(BaseFeaturesExtractor):
 
     def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...]) -> None:
         super().__init__(observation_space, hidden[-1])
+        self.hidden = hidden
         widths = (OBS_SIZE, *hidden)
         layers = [(torch.nn.Linear(before, after), torch.nn.ReLU()) for before, after in itertools.pairwise(widths)]
         self.layers = torch.nn.Sequential(*itertools.chain(*layers))
@@ -118,6 +119,9 @@ class NetworkAgent:
             where their unit is unknown.
         value_per_logit: the policy was fitted to a search, and a difference of 1 between two logits stands for this
             difference between the actions' chances to win the match; None where that is unknown.
+
+    Attributes:
+        hidden: widths of the layers that policy and value share.
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class NetworkAgent:
         self.num_players, self.reward_scale, self.value_per_logit = num_players, reward_scale, value_per_logit
         policy.set_training_mode(False)
         assert isinstance(policy.features_extractor, Trunk)
+        self.hidden = policy.features_extractor.hidden
         self._first_weights, self._first_bias = policy.features_extractor.first_weights()
 
     @classmethod

@@ -286,6 +286,16 @@ def test_only_self_play_with_every_seat_the_learners(tmp_path: Path) -> None:
     assert state_of(folder)["steps"] == 32
 
 
+def test_a_run_begins_with_the_weights_that_it_is_told_to(tmp_path: Path) -> None:
+    first = trained(SHORT, tmp_path / "first")
+    weights = state_of(first)["policy"]
+    nothing = dataclasses.replace(SHORT.ppo, total_steps=0)
+    start = str(first / "checkpoints" / "last")
+    second = state_of(trained(dataclasses.replace(SHORT, seed=6, start=start, ppo=nothing), tmp_path / "second"))
+    assert second["policy"].keys() == weights.keys()
+    assert all(torch.equal(second["policy"][name], weights[name]) for name in weights)
+
+
 def test_the_bar_shows_speed_time_left_and_the_last_evaluation_in_every_stage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

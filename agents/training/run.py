@@ -36,7 +36,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
-from agents.agent import make_agent
+from agents.agent import load_network, make_agent
 from agents.arena.blocks import block_scores, block_size, play_blocks
 from agents.arena.statistics import Estimate, estimate
 from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
@@ -118,6 +118,8 @@ class _Trainer:
         torch.manual_seed(config.seed)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.policy: MaskableActorCriticPolicy = make_policy(config.hidden).to(self.device)
+        if config.start:
+            self.policy.load_state_dict(load_network(config.start).policy.state_dict())
         self.iteration = 0
         self.kept: dict[str, Any] = {}
         self.best = -1.0

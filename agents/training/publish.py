@@ -35,7 +35,8 @@ def publish(checkpoint: Path, target: Path, **facts: Any) -> None:
     """
     weights = NetworkAgent.load(checkpoint).policy.state_dict()
     meta = json.loads((checkpoint / "meta.json").read_text(encoding="utf-8"))
-    meta |= facts | {"config": as_yaml(read_config(checkpoint.parents[1] / "config.yaml")).splitlines()}
+    config = as_yaml(read_config(checkpoint.parents[1] / "config.yaml")).splitlines()
+    meta |= facts | {"config": [line for line in config if not line.startswith("run:")]}  # but for its own place
     target.mkdir(exist_ok=True)
     halved = {tensor.data_ptr(): tensor.half() for tensor in weights.values()}  # layers have several names
     with replacing(target / "policy.pt", binary=True) as file:

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.search.round_boxes import play_boxes, solve, spread
+from agents.search.round_boxes import ZONES, play_boxes, solve, spread
 from agents.search.winning_chances import STROKE, WinningChances, save_winning_chances, table_of_frame
 from fivesup_env.cli.arguments import whole
 from fivesup_env.options import check_choice
@@ -100,7 +100,6 @@ def _num_levels(num_players: int, target: int) -> int:
 
 # ---------------------------------------------------------------------------------------------- rounds from anywhere
 
-_ZONES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30)  # needs in strokes at which a zone begins
 _PRIOR_ROUNDS: Final = {2: 16_000, 3: 3_000, 4: 16_000}  # of greedy, from all scores; some ten seconds
 
 
@@ -157,7 +156,7 @@ def fit_samples(
         raise ValueError(f"prior must be a positive number, not {prior!r}")
     checked = _checked(samples, num_players, target)
     sides, levels = num_sides(num_players), _num_levels(num_players, target)
-    zones = np.searchsorted(_ZONES, np.arange(levels) + 1, side="right")
+    zones = np.searchsorted(ZONES, np.arange(levels) + 1, side="right")
     edges = np.stack([np.searchsorted(zones, zones), np.searchsorted(zones, zones, side="right") - 1], axis=1)
     seen = spread(*_in_frame(checked, sides, target, levels), edges, sides)
     assumed = play_boxes(states, GREEDY, 1, _PRIOR_ROUNDS[num_players] + 1, levels, sides)

@@ -23,6 +23,7 @@ from fivesup_env.rules.state import MAX_SEED, OUT, TARGET, WON, States, check_in
 from fivesup_env.vector_env import FivesUpVectorEnv
 
 _ROWS: Final = 2048  # in which rounds are played at once
+_FROM_ZERO: Final = 4  # of so many matches one begins at 0
 _ROUNDS, _MATCHES, _SCORES = np.uint64(0x0F17), np.uint64(0x07E5), np.uint64(0x05C0)  # keep deals and draws apart
 #: int64[Z + 1]: the needs in strokes at which zones begin, and the first one that no score from 0 on has.
 _EDGES: Final = np.array([*ZONES, TARGET // STROKE + 1])
@@ -31,10 +32,10 @@ _EDGES: Final = np.array([*ZONES, TARGET // STROKE + 1])
 def play_rounds(agent: Agent, num_players: int, rounds: int, seed: int) -> Iterator[States]:
     """Play rounds to fit a table to, and yield them as they end: STATE[K] each time, `rounds` in all.
 
-    In a row, every other match begins at 0, the others at drawn scores: for each side a zone of `fit_samples`, all
-    equally likely, then a need within it. The former bring scores as they are in matches, the latter every pair of
-    zones. The lot decides who starts a match; later rounds follow R4. A row plays a number of rounds fixed beforehand,
-    since a limit on time would favour short ones.
+    One match in four begins at 0, the others at drawn scores: for each side a zone of `fit_samples`, all equally
+    likely, then a need within it. The former bring scores as they are in matches, the latter every pair of zones. The
+    lot decides who starts a match; later rounds follow R4. How many rounds a row plays is fixed beforehand: to take
+    those that end first would favour the short ones.
 
     Args:
         agent: does not see hidden tiles.
@@ -49,8 +50,8 @@ def play_rounds(agent: Agent, num_players: int, rounds: int, seed: int) -> Itera
     count = min(rounds, _ROWS)
     numbers = np.arange(count)
     left = rounds // count + (numbers < rounds % count)
-    draws = numbers % 2 == 1
-    tables = _Tables(agent, num_players, seed, _ROUNDS, draws)
+    begun = numbers.copy()  # matches of each row, counted on from other numbers
+    tables = _Tables(agent, num_players, seed, _ROUNDS, begun % _FROM_ZERO != 0)
     while len(numbers):
         ended = tables.play(numbers)
         if not len(ended):
@@ -58,14 +59,12 @@ def play_rounds(agent: Agent, num_players: int, rounds: int, seed: int) -> Itera
         states = tables.states(ended)
         yield states
         left[ended] -= 1
-        draws[ended[states["result"] == WON]] ^= True
-        tables.begin(ended, draws[ended])
+        begun[ended] += states["result"] == WON
+        tables.begin(ended, begun[ended] % _FROM_ZERO != 0)
         numbers = numbers[left[numbers] > 0]
 
 
-def play_matches(
-    agent: Agent, num_players: int, matches: int, seed: int
-) -> Iterator[tuple[NDArray[np.int64], States]]:
+def play_matches(agent: Agent, num_players: int, matches: int, seed: int) -> Iterator[tuple[NDArray[np.int64], States]]:
     """Play whole matches from 0, and yield their rounds as they end: the numbers of the matches, int64[K], and STATE[K].
 
     Args:
@@ -102,9 +101,7 @@ class _Tables:
         draws: bool[N], whether the first match of a row begins at drawn scores rather than at 0.
     """
 
-    def __init__(
-        self, agent: Agent, num_players: int, seed: int, kind: np.uint64, draws: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, agent: Agent, num_players: int, seed: int, kind: np.uint64, draws: NDArray[np.bool_]) -> None:
         check_int("seed", seed, 0, MAX_SEED)
         self._agent = agent
         self._game = FivesUpVectorEnv(

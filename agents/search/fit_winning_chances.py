@@ -3,8 +3,8 @@
     python -m agents.search.fit_winning_chances --players 2 --rounds 1000000 --seed 1 --out chances.npz
     python -m agents.search.fit_winning_chances --players 2 --agent net-2p --rounds 1000000 --seed 1 --out chances.npz
 
-The second command plays the rounds by any agent (`self_play.py`). Both ways cut rounds into boxes, whose fixed point the table is (`round_boxes.py`). `docs/winning_chances.md` has the
-commands that made the stored tables.
+The second command lets any agent play the rounds (`self_play.py`). Both ways cut rounds into boxes, whose fixed point
+the table is (`round_boxes.py`). `docs/winning_chances.md` has the commands that made the stored tables.
 
 Levels, frame and frame sides are those of `agents.search.winning_chances`.
 
@@ -322,7 +322,7 @@ def _parser() -> argparse.ArgumentParser:
         type=whole(FEWEST_ROUNDS, 2**32 - 1),
         default=100_000,
         metavar="N",
-        help=f"deals to play, each from all scores, at least {BATCHES * FEWEST_ROUNDS}; or rounds of the agent (100000)",
+        help="deals to play, each from all scores; with --agent, rounds (100000)",
     )
     parser.add_argument("--seed", type=whole(0, MAX_SEED), default=0, metavar="N", help="seed of the deals (0)")
     who = parser.add_mutually_exclusive_group()

@@ -9,7 +9,7 @@ Shape letters: S sides, K rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from fivesup_env.rules.chance import below, mix
 from fivesup_env.rules.state import MAX_SEED, OUT, TARGET, WON, States, check_int
 from fivesup_env.vector_env import FivesUpVectorEnv
 
+MOST_MATCHES: Final = 1_000_000  # played at once: some gigabyte
 _ROWS: Final = 2048  # in which rounds are played at once
 _FROM_ZERO: Final = 4  # of so many matches one begins at 0
 _ROUNDS, _MATCHES, _SCORES = np.uint64(0x0F17), np.uint64(0x07E5), np.uint64(0x05C0)  # keep deals and draws apart
@@ -65,18 +66,18 @@ def play_rounds(agent: Agent, num_players: int, rounds: int, seed: int) -> Itera
 
 
 def play_matches(agent: Agent, num_players: int, matches: int, seed: int) -> Iterator[tuple[NDArray[np.int64], States]]:
-    """Play whole matches from 0, and yield their rounds as they end: the numbers of the matches, int64[K], and STATE[K].
+    """Play whole matches from 0, and yield their rounds as they end: int64[K], the matches' numbers, and STATE[K].
 
     Args:
         agent: does not see hidden tiles.
         num_players: 2, 3 or 4.
-        matches: 1 .. 1,000,000, all played at once.
+        matches: 1 .. `MOST_MATCHES`, all played at once.
         seed: 0 .. 2**64 - 1.
 
     Raises:
         ValueError: an argument is impossible, or an action that the agent takes.
     """
-    check_int("matches", matches, 1, 1_000_000)
+    check_int("matches", matches, 1, MOST_MATCHES)
     numbers = np.arange(matches)
     tables = _Tables(agent, num_players, seed, _MATCHES, np.zeros(matches, np.bool_))
     while len(numbers):

@@ -166,7 +166,7 @@ def load_winning_chances(
         raise ValueError(f"{path} holds a table for num_players={chances.num_players}, not {num_players}")
     if target is None:
         return chances
-    check_int("target", target, STROKE, chances.target)
+    check_int("target" if path is None else f"{path}: target", target, STROKE, chances.target)
     if target % STROKE:
         raise ValueError(f"target must be a multiple of five (R10), not {target}")
     return replace(chances, target=target)

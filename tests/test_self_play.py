@@ -111,7 +111,8 @@ class Wrong(RandomAgent):
     """Takes what is not legal."""
 
     def act(self, views: States, masks: NDArray[np.int8], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return masks.argmin(axis=1)
+        actions: NDArray[np.int64] = masks.argmin(axis=1)
+        return actions
 
 
 @pytest.mark.parametrize(

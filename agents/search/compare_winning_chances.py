@@ -83,7 +83,7 @@ def mean_of_rounds(values: NDArray[np.float64], starts: RoundStarts) -> Estimate
 class Difference(NamedTuple):
     """How far a table is from another."""
 
-    mean: float  #: mean absolute difference of a chance, over all scores of the table and all starters
+    mean: float  #: mean absolute difference of a chance, over all their scores and all starters
     largest: float  #: of `other` less `chances` where it is largest in absolute value
     scores: list[int]  #: raw, where that is
     starter: int
@@ -91,12 +91,13 @@ class Difference(NamedTuple):
 
 
 def difference(chances: WinningChances, other: WinningChances) -> Difference:
-    """Return how far `other` is from `chances`, a table of the same seats and target."""
-    change = (other.table.astype(np.float64) - chances.table)[1:]  # the lot's is their mean
-    starter, *levels, side = (int(place) for place in np.unravel_index(np.abs(change).argmax(), change.shape))
+    """Return how far `other` is from `chances`, where both reach; they are for the same seats and target."""
+    both = tuple(slice(length) for length in chances.table.shape)
+    change = (other.table[both].astype(np.float64) - chances.table)[1:]  # the lot's is their mean
+    place = np.unravel_index(np.abs(change).argmax(), change.shape)
+    starter, *levels, side = (int(index) for index in place)
     scores = [chances.target - STROKE * (level + 1) for level in levels[: change.shape[-1]]]
-    largest = float(change[(starter, *levels, side)])
-    return Difference(float(np.abs(change).mean()), largest, scores, starter, side)
+    return Difference(float(np.abs(change).mean()), float(change[place]), scores, starter, side)
 
 
 def report(name: str, chances: WinningChances, other: WinningChances, starts: RoundStarts) -> str:

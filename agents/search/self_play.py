@@ -22,7 +22,7 @@ from fivesup_env.rules.chance import below, mix
 from fivesup_env.rules.state import MAX_SEED, OUT, TARGET, WON, States, check_int
 from fivesup_env.vector_env import FivesUpVectorEnv
 
-MOST_MATCHES: Final = 1_000_000  # played at once: some gigabyte
+MOST_MATCHES: Final = 1_000_000  # played at once: they take some gigabytes
 _ROWS: Final = 2048  # in which rounds are played at once
 _FROM_ZERO: Final = 4  # of so many matches one begins at 0
 _ROUNDS, _MATCHES, _SCORES = np.uint64(0x0F17), np.uint64(0x07E5), np.uint64(0x05C0)  # keep deals and draws apart

@@ -177,6 +177,7 @@ def test_the_command_fits_an_agents_play_to_the_same_bytes_again(
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
+        (["--agent", ""], "argument --agent: no agent ''"),
         (["--agent", "nobody"], "argument --agent: no agent 'nobody'"),
         (["--agent", "clairvoyant:1"], "argument --agent: agent 'clairvoyant:1' sees hidden tiles"),
         (["--agent", "greedy+random"], "argument --agent: no agent 'greedy+random'"),

@@ -277,7 +277,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = f"standard error {chances.error_rms:.5f} (root mean square), {chances.error_max:.5f} at most; "
     print(
         f"{given.out}: {given.players} seats, {given.rounds:,} rounds of {chances.source}, seed {given.seed}; "
-        f"{'' if given.agent else known}{given.out.stat().st_size / 1000:.0f} kB"
+        f"{known if given.agent is None else ''}{given.out.stat().st_size / 1000:.0f} kB"
     )
     return 0
 
@@ -292,12 +292,12 @@ def _fitted(given: argparse.Namespace) -> WinningChances:
 
     def progress(done: int) -> None:
         nonlocal told
-        total, what = (given.rounds, "rounds") if given.agent else (BATCHES, "batches")
+        total, what = (BATCHES, "batches") if given.agent is None else (given.rounds, "rounds")
         if done * BATCHES // total > told:
             told = done * BATCHES // total
             print(f"{done} of {total} {what}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
 
-    if given.agent:
+    if given.agent is not None:
         try:
             agent = player(given.agent, given.players)
             return fit_agent(given.players, agent, given.rounds, given.seed, source=given.agent, progress=progress)

@@ -2,8 +2,8 @@
 
 A search that stops at the end of a round asks a table of these chances what the position is worth; a learner whose
 episodes are single rounds is paid by it (`win_table=`). The stored tables come from play of `greedy`;
-`agents/search/fit_winning_chances.py` makes them, and those of other agents. `docs/winning_chances.md` tells how, and how
-exact they are.
+`agents/search/fit_winning_chances.py` makes them, and those of other agents. `docs/winning_chances.md` tells how, and
+how exact they are.
 
 **Needs.** Scores matter only through what a side *needs* to reach the target exactly (R20-R22). Tables are by needs,
 so that a table for 305 points serves every lower target, too. A *level* is a need in strokes of five points, less one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,11 @@ from fivesup_env._jit import kernel
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.state import States
 
+if TYPE_CHECKING:
+    from agents.network import NetworkAgent
+
 _BASELINES: dict[str, Callable[[], Agent]] = {"random": RandomAgent, "greedy": GreedyAgent}
+_SEARCHES: Final = ("pimc", "clairvoyant", "guided")  # before the first colon of their texts
 _PLUS = "+"  # between the texts of two partners
 #: Networks that come with the package; docs/experiments.md tells how they were made, and how well they play.
 NETWORKS: Final = ("net-2p", "net-3p", "net-4p")
@@ -50,9 +54,9 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
     Args:
         text: "random"; "greedy"; "pimc:K", a search in K worlds; "clairvoyant:K", the same with every tile seen;
             "net-2p", "net-3p" or "net-4p", a network that comes with the package, for so many seats; the path of a
-            checkpoint folder, such as "runs/smoke/checkpoints/last"; or "package.module:factory", which calls a
-            function of one's own that returns an agent.
-        sample: a network draws its actions rather than take the most probable ones.
+            checkpoint folder, such as "runs/smoke/checkpoints/last"; "guided:K:" and a text of a network, a search
+            joined with it; or "package.module:factory", which calls a function of one's own that returns an agent.
+        sample: a network that plays by itself draws its actions rather than take the most probable ones.
 
     Raises:
         ValueError: the text names no agent, or what it names cannot be made; says why.
@@ -64,18 +68,31 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
         if not number.isascii() or not number.isdigit():
             raise ValueError(f'agent {text!r}: give the number of worlds, as in "{name}:50"')
         return PimcAgent(int(number), sees_all=name == "clairvoyant")
+    if name == "guided":
+        from agents.search.guided import make_guided
+
+        return make_guided(text)
     if text in _BASELINES:
         return _BASELINES[text]()
     if is_network(text):
-        from agents.network import NetworkAgent
-
-        return NetworkAgent.load(_DATA / text if text in NETWORKS else Path(text), deterministic=not sample)
+        return load_network(text, sample=sample)
     if is_guest(text):
         return make_guest(text)
     raise ValueError(
         f'no agent {text!r}: give "random", "greedy", "pimc:50", "clairvoyant:1", "net-2p", the path of a checkpoint '
-        'folder, as runs/smoke/checkpoints/last, or "package.module:factory"'
+        'folder, as runs/smoke/checkpoints/last, "guided:20:net-2p", or "package.module:factory"'
     )
+
+
+def load_network(text: str, *, sample: bool = False) -> NetworkAgent:
+    """Return the network that a text names, see `is_network`.
+
+    Raises:
+        ValueError: the checkpoint is of another version, incomplete or damaged; says what.
+    """
+    from agents.network import NetworkAgent
+
+    return NetworkAgent.load(_DATA / text if text in NETWORKS else Path(text), deterministic=not sample)
 
 
 def partners(text: str) -> tuple[str, ...]:
@@ -86,13 +103,19 @@ def partners(text: str) -> tuple[str, ...]:
     Raises:
         ValueError: the text has a "+", but not between two partners.
     """
-    if _PLUS not in text or is_network(text):
+    if not _has_plus(text):
         return (text,)
     for place in (place for place, letter in enumerate(text) if letter == _PLUS):
         pair = text[:place], text[place + 1 :]
-        if all(one and (_PLUS not in one or is_network(one)) for one in pair):
+        if all(one and not _has_plus(one) for one in pair):
             return pair
     raise ValueError(f'agent {text!r}: give two partners with a "+" between them, as in "greedy+pimc:50"')
+
+
+def _has_plus(text: str) -> bool:
+    """Tell whether a text has a "+" that is not within the path of a checkpoint folder, guided by it or not."""
+    path = text.split(":", 2)[-1] if text.startswith("guided:") else text
+    return _PLUS in text and not is_network(path)
 
 
 def is_network(text: str) -> bool:
@@ -103,7 +126,7 @@ def is_network(text: str) -> bool:
 def is_guest(text: str) -> bool:
     """Tell whether a text names an agent of one's own, as "package.module:factory"."""
     module, colon, factory = text.partition(":")
-    own = module in ("pimc", "clairvoyant")
+    own = module in _SEARCHES
     return bool(colon) and not own and factory.isidentifier() and all(p.isidentifier() for p in module.split("."))
 
 

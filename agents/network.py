@@ -53,6 +53,7 @@ class Trunk(BaseFeaturesExtractor):
 
     def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...]) -> None:
         super().__init__(observation_space, hidden[-1])
+        self.hidden = hidden
         widths = (OBS_SIZE, *hidden)
         layers = [(torch.nn.Linear(before, after), torch.nn.ReLU()) for before, after in itertools.pairwise(widths)]
         self.layers = torch.nn.Sequential(*itertools.chain(*layers))
@@ -116,6 +117,11 @@ class NetworkAgent:
         num_players: the number of seats that it was trained for; None for any.
         reward_scale: values are expected changes of the chance to win the match since the round began, times this; None
             where their unit is unknown.
+        value_per_logit: the policy was fitted to a search, and a difference of 1 between two logits stands for this
+            difference between the actions' chances to win the match; None where that is unknown.
+
+    Attributes:
+        hidden: widths of the layers that policy and value share.
     """
 
     def __init__(
@@ -125,12 +131,14 @@ class NetworkAgent:
         *,
         num_players: int | None = None,
         reward_scale: float | None = None,
+        value_per_logit: float | None = None,
     ) -> None:
         self.policy = policy
         self.deterministic = deterministic
-        self.num_players, self.reward_scale = num_players, reward_scale
+        self.num_players, self.reward_scale, self.value_per_logit = num_players, reward_scale, value_per_logit
         policy.set_training_mode(False)
         assert isinstance(policy.features_extractor, Trunk)
+        self.hidden = policy.features_extractor.hidden
         self._first_weights, self._first_bias = policy.features_extractor.first_weights()
 
     @classmethod
@@ -148,6 +156,9 @@ class NetworkAgent:
             scale = float(meta["reward_scale"]) if "reward_scale" in meta else None
             if scale is not None and not 0 < scale < float("inf"):
                 raise ValueError(f"reward_scale is {scale}")
+            per_logit = float(meta["value_per_logit"]) if "value_per_logit" in meta else None
+            if per_logit is not None and not 0 <= per_logit < float("inf"):
+                raise ValueError(f"value_per_logit is {per_logit}")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{folder}/meta.json is missing, or not that of a checkpoint: {error!r}") from None
         for (name, wanted), value in zip(_WANTED.items(), found, strict=True):
@@ -161,7 +172,7 @@ class NetworkAgent:
             policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True))
         except Exception as error:  # whatever torch finds wrong with a file of unknown origin
             raise ValueError(f"{folder}/policy.pt does not hold the weights of such a network: {error}") from None
-        return cls(policy, deterministic, num_players=num_players, reward_scale=scale)
+        return cls(policy, deterministic, num_players=num_players, reward_scale=scale, value_per_logit=per_logit)
 
     def reset(self, seed: int) -> None:
         """Do nothing: all randomness comes with the keys."""
@@ -188,10 +199,15 @@ class NetworkAgent:
         Returns:
             float64[N, 163], 0 where illegal; each row sums to 1.
         """
-        logits = self._legal_logits(views, masks).astype(np.float64)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        probabilities: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+        probabilities: NDArray[np.float64] = np.exp(self.log_probabilities(views, masks))
         return probabilities
+
+    def log_probabilities(self, views: States, masks: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the natural logarithms of `probabilities`, float64[N, 163], minus infinity where illegal."""
+        logits = self._legal_logits(views, masks).astype(np.float64)
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return logits
 
     def values(self, views: States) -> NDArray[np.float32]:
         """Return the value of N views to their seats to move, float32[N]."""

@@ -11,10 +11,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 pytest.importorskip("yaml")
 
+from agents.agent import load_network  # noqa: E402
 from agents.network import make_policy, save_checkpoint  # noqa: E402
 from agents.training.agent_names import check_agents  # noqa: E402
 from agents.training.config import make_config  # noqa: E402
 
+HIDDEN = list(load_network("net-2p").hidden)
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"evaluation": {"opponents": ["greedy", "nobody"]}}, r"evaluation\.opponents: no agent 'nobody': give "),
     ({"evaluation": {"opponents": ["pimc:"]}}, r"evaluation\.opponents: agent 'pimc:': give the number of worlds"),
@@ -24,10 +26,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"num_players": 4, "ppo": {"pool": ["net-2p"]}}, r"ppo\.pool: agent 'net-2p' is for 2 seats.* num_players is 4$"),
     ({"ppo": {"pool": ["greedy", "Random"]}}, r"ppo\.pool: no agent 'Random'"),
     ({"ppo": {"pool": ["clairvoyant:1"]}}, r"ppo\.pool: agent 'clairvoyant:1' sees hidden tiles"),
+    ({"start": "greedy"}, r"start must be a network, such as net-2p or the folder of a checkpoint, not 'greedy'"),
+    ({"start": "net-3p"}, r"start: agent 'net-3p' is for 3 seats, and num_players is 2"),
+    ({"start": "net-2p", "hidden": [8]}, r"start: 'net-2p' has hidden = \(.*\), and the configuration \(8,\)"),
+    ({"start": "net-2p", "hidden": HIDDEN, "reward_scale": 1}, r"start: .* reward_scale = 10.0, and the .* 1.0"),
     ({"search": {"teacher": "pimc"}}, r"search\.teacher: agent 'pimc': give the number of worlds"),
     ({"search": {"teacher": "pimc:0"}}, r"search\.teacher: worlds must be within 1 \.\. 1000000, not 0"),
     ({"search": {"teacher": "greedy"}}, r"search\.teacher must be a search, as \"pimc:20\", not 'greedy'"),
     ({"search": {"teacher": "clairvoyant:2"}}, r"search\.teacher must be a search, .* not 'clairvoyant:2'"),
+    ({"search": {"teacher": "guided:5:net-2p"}}, r"search\.teacher must be a search, .* not 'guided:5:net-2p'"),
 ]
 
 

@@ -217,6 +217,19 @@ def test_record_refuses_bad_arguments(capsys: Capture, options: str, message: st
     assert message in err
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("record --players 3 --agents net-2p", "agent 'net-2p' was trained for 2 seats, and the match has 3"),
+        ("play --against guided:5:net-4p", "agent 'guided:5:net-4p' was trained for 4 seats, and the match has 2"),
+    ],
+)
+def test_a_network_for_another_number_of_seats_is_refused(capsys: Capture, command: str, message: str) -> None:
+    pytest.importorskip("sb3_contrib")
+    status, out, err = run(capsys, command)
+    assert (status, out, err) == (2, "", f"fivesup: error: {message}\n")
+
+
 # fivesup replay
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("sb3_contrib")
 
 from agents.network import make_policy  # noqa: E402
 from agents.training.config import FitConfig  # noqa: E402
-from agents.training.distill import Fit, HeldOut, Minibatches, held_out, joined, losses_of  # noqa: E402
+from agents.training.distill import Fit, HeldOut, Minibatches, held_out, joined, losses_of, value_per_logit  # noqa: E402
 from agents.training.search_data import Examples, SearchPlan, load_shard, play_shard, replay, save_shard  # noqa: E402
 from fivesup_env.observation import scaled  # noqa: E402
 
@@ -155,18 +155,50 @@ def test_losses_are_those_of_numpy(temperature: float, scale: float, paths: list
 def test_held_out_measures_are_those_of_numpy(paths: list[Path], examples: Examples) -> None:
     policy = noisy_policy(2)
     logits, predicted = network_output(policy, examples.observations)
-    regrets, same = [], []
+    regrets, same, across, up = [], [], [], []
     for row in range(len(logits)):
         legal = np.flatnonzero(examples.masks[row])
         values = examples.values[row, legal]
         chosen = int(np.argmax(logits[row, legal]))
         regrets.append(values.max() - values[chosen])
         same.append(chosen == np.argmax(values))
+        policy_there, logits_there = softmax(logits[row, legal]), logits[row, legal]
+        roots = np.sqrt(policy_there)
+        across += list(roots * (logits_there - policy_there @ logits_there))
+        up += list(roots * (values - policy_there @ values))
     error = np.sqrt(((predicted - value_targets(paths, 5.0)) ** 2).mean())
+    slope = np.linalg.lstsq(np.array(across)[:, None], np.array(up), rcond=None)[0].item()
+    assert slope > 0
     found = held_out(policy, examples, 5.0)
-    assert found == pytest.approx(HeldOut(float(np.mean(regrets)), float(np.mean(same)), float(error)), rel=1e-4)
+    wanted = HeldOut(float(np.mean(regrets)), float(np.mean(same)), float(error), slope)
+    assert found == pytest.approx(wanted, rel=1e-3)
     assert found.regret > 0
     assert 0 < found.agreement < 1
+
+
+def test_what_a_logit_is_worth() -> None:
+    """Two decisions of two legal actions each, the policy 3 to 1 and 1 to 1; the illegal action has no say."""
+    masks, ln3 = np.array([[True, False, True], [True, True, False]]), np.log(3)
+    logits = np.array([[ln3, 50, 0], [2, 2, 9]], np.float32)
+    values = np.array([[0.5 + 0.1 * ln3, 0, 0.5], [0.4, 0.8, 0]], np.float32)
+    assert value_per_logit(logits, masks, values) == pytest.approx(0.1)
+    assert value_per_logit(-logits, masks, values) == 0
+    assert value_per_logit(0 * logits, masks, values) == 0
+
+
+def test_noise_in_what_it_is_fitted_to_makes_a_logit_worth_more_than_the_temperature() -> None:
+    """The mean of softmaxes of noisy values is flatter than the softmax of the values; the slope tells by how much."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.5, 0.01, (400, 3))
+    targets = [np.exp((values + rng.normal(0, 0.03, values.shape)) / 0.01) for _ in range(400)]
+    policy = np.mean([each / each.sum(axis=1, keepdims=True) for each in targets], axis=0)
+    masks, logits = np.ones(values.shape, np.bool_), np.log(policy).astype(np.float32)
+    slope = value_per_logit(logits, masks, values.astype(np.float32))
+    assert 0.02 < slope < 0.04
+    assert (
+        np.std(values - values.mean(axis=1, keepdims=True) - slope * (logits - logits.mean(axis=1, keepdims=True)))
+        < 0.003
+    )
 
 
 def test_the_losses_move_neither_illegal_actions_nor_the_caller(examples: Examples) -> None:

@@ -196,6 +196,17 @@ def test_a_checkpoint_of_another_kind_is_refused(checkpoint: Path, key: str, val
         make_agent(str(checkpoint))
 
 
+@pytest.mark.parametrize("value", [-0.1, "x", None, [1], float("inf"), float("nan")])
+def test_what_a_logit_is_worth_is_checked(checkpoint: Path, value: Any) -> None:
+    meta = json.loads((checkpoint / "meta.json").read_text(encoding="utf-8"))
+    assert NetworkAgent.load(checkpoint).value_per_logit is None
+    (checkpoint / "meta.json").write_text(json.dumps({**meta, "value_per_logit": 0.02}), encoding="utf-8")
+    assert NetworkAgent.load(checkpoint).value_per_logit == 0.02
+    (checkpoint / "meta.json").write_text(json.dumps({**meta, "value_per_logit": value}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"meta\.json"):
+        NetworkAgent.load(checkpoint)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "7", "{", '{"hidden": [8]}'])
 def test_a_meta_file_that_is_none_is_refused(checkpoint: Path, text: str) -> None:
     (checkpoint / "meta.json").write_text(text, encoding="utf-8")

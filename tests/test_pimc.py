@@ -103,6 +103,7 @@ def test_the_agent_plays_endgames_best() -> None:
         legal = sorted(solved)
         assert found.mean[row, legal].tolist() == [solved[action] for action in legal]
         assert not found.spread[row, legal].any()
+    assert found.solved.all()
 
 
 def test_a_search_that_needs_too_many_positions_gives_up() -> None:
@@ -130,6 +131,7 @@ def test_values_are_means_over_worlds_and_playouts(seats: int) -> None:
         if is_endgame(match.state):
             continue
         searched += 1
+        assert not found.solved[row]
         legal, seen = np.flatnonzero(action_mask(views[row])), views[row]
         of_worlds = np.array([mix(keys[row], np.uint64(world)) for world in range(worlds)], np.uint64)
         ends = try_actions(sample_worlds(seen, of_worlds), legal, of_worlds)

@@ -71,7 +71,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     policy.action_net.weight.data.mul_(300)
     policy.value_net.weight.data.mul_(3)
     folder = tmp_path_factory.mktemp("run") / "last"
-    save_checkpoint(folder, policy, (16,), reward_scale=SCALE)
+    save_checkpoint(folder, policy, (16,), reward_scale=SCALE, value_per_logit=0.02)
     return folder
 
 
@@ -159,6 +159,13 @@ def test_a_scale_that_is_none_is_refused(capsys: Capture, checkpoint: Path, tmp_
     assert "meta.json is missing, or not that of a checkpoint" in err
 
 
+def test_a_network_for_another_number_of_seats_is_refused(capsys: Capture) -> None:
+    pytest.importorskip("sb3_contrib")
+    status, out, err = run(capsys, "net-2p", repr(choice().view(1)))
+    assert (status, out) == (2, "")
+    assert err == "fivesup: error: agent 'net-2p' was trained for 2 seats, and the match has 3\n"
+
+
 # Search
 
 
@@ -190,6 +197,25 @@ def test_pimc_in_words(capsys: Capture) -> None:
     assert first == f"seat 1 is to move; pimc:5 takes {found['action']}"
     assert head == "chance to win the match, mean and spread over 5 worlds:"
     assert rows == [f"  {row['chance']:.4f}  {row['spread']:.4f}  {row['action']}" for row in found["actions"]]
+
+
+def test_a_guided_search_tells_what_search_and_network_found(capsys: Capture, checkpoint: Path) -> None:
+    match = choice()
+    name, text = f"guided:6:{checkpoint}", repr(match.view(1))
+    agent: Any = make_agent(name)
+    values = agent.action_values(seen(match), np.array([decision_key(0, 0, 0)]))
+    found = told(capsys, name, text)
+    chances = {row["action"]: (row["chance"], row["spread"]) for row in found["actions"]}
+    assert chances == {
+        move_text(*action_move(match.state, action)): (values.mean[0, action], values.spread[0, action])
+        for action in np.flatnonzero(action_mask(match.state)).tolist()
+    }
+    assert (found["worlds"], found["prior_weight"]) == (6, agent.prior_weight)
+    head = run(capsys, name, text)[1].splitlines()[1]
+    assert head == (
+        "chance to win the match, mean and spread over 6 worlds, "
+        f"the mean joined with a network's opinion that is worth {agent.prior_weight:g} worlds:"
+    )
 
 
 # Other agents

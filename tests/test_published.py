@@ -46,6 +46,8 @@ def test_a_network_of_the_package_is_for_so_many_seats_only(name: str) -> None:
     assert isinstance(agent, NetworkAgent)
     assert agent.num_players == int(name[4])
     assert agent.reward_scale == 10.0
+    assert agent.value_per_logit is not None
+    assert 0.02 < agent.value_per_logit < 0.03
     with pytest.raises(ValueError, match=f"trained for {name[4]} seats"):
         agent.logits(first_views(5 - int(name[4]) if name[4] != "4" else 2, 1))
 
@@ -61,10 +63,11 @@ def test_a_published_checkpoint_thinks_alike(tmp_path: Path) -> None:
     torch.manual_seed(3)
     run, policy = tmp_path / "run", make_policy((32, 32))
     config = make_config({"hidden": [32, 32], "num_players": 3})
-    save_checkpoint(run / "checkpoints" / "last", policy, (32, 32), num_players=3, reward_scale=10.0)
+    save_checkpoint(run / "checkpoints" / "last", policy, (32, 32), num_players=3, value_per_logit=0.02)
     (run / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
     publish(run / "checkpoints" / "last", tmp_path / "net", commit="1234567")
     before, after = NetworkAgent.load(run / "checkpoints" / "last"), NetworkAgent.load(tmp_path / "net")
+    assert (after.num_players, after.value_per_logit) == (3, 0.02)
     views = first_views(3, 10)
     np.testing.assert_allclose(after.logits(views), before.logits(views), atol=1e-4)
     np.testing.assert_allclose(after.values(views), before.values(views), atol=5e-3)

@@ -192,7 +192,9 @@ def test_a_shard_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert np.asarray(found).dtype == np.asarray(wanted).dtype
 
 
-@pytest.mark.parametrize("change", [{"seed": 71}, {"explore": 0.2}, {"teacher": "pimc:2"}, {"matches": 2}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 71}, {"explore": 0.2}, {"teacher": "pimc:2"}, {"matches": 2}, {"prior_weight": 1.0}]
+)
 def test_a_folder_of_another_plan_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
     assert list(generate(PLAN, tmp_path, 0)) == []
     with pytest.raises(ValueError, match=r"plan\.json is of another plan"):
@@ -217,11 +219,28 @@ def test_what_is_damaged_in_a_folder_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"num_players": 5}, {"matches": 0}, {"explore": 1.1}, {"explore": -0.1}, {"teacher": "greedy"}, {"seed": -1}],
+    [
+        {"num_players": 5},
+        {"matches": 0},
+        {"explore": 1.1},
+        {"explore": -0.1},
+        {"teacher": "greedy"},
+        {"seed": -1},
+        {"prior_weight": -1.0},
+        {"prior_weight": float("inf")},
+        {"prior_weight": float("nan")},
+    ],
 )
 def test_impossible_plans(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         SearchPlan(**wrong)
+
+
+@pytest.mark.parametrize("player", ["", "greedy"])
+def test_only_a_network_can_guide_the_teacher(player: str) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=rf"prior_weight is 2\.0: the player must be a network, not '{player}'"):
+        play_shard(dataclasses.replace(PLAN, player=player, prior_weight=2.0), 0)
 
 
 # Files that are no shards

@@ -198,4 +198,4 @@ def test_a_network_for_other_seats_is_refused(tmp_path: Path, capsys: pytest.Cap
     pytest.importorskip("sb3_contrib")
     with pytest.raises(SystemExit):
         main(["--players", "2", "--agent", "net-3p", "--out", str(tmp_path / "new.npz")])
-    assert "argument --agent: agent 'net-3p' is for 3 seats, not 2" in capsys.readouterr().err
+    assert "argument --agent: agent 'net-3p' was trained for 3 seats, and the match has 2" in capsys.readouterr().err

@@ -43,6 +43,7 @@ from agents.training.config import (  # noqa: E402
     read_config,
 )
 from agents.training.run import resume, train  # noqa: E402
+from agents.training.search_data import load_shard, replay  # noqa: E402
 from agents.training.seat_ppo import RegularizedPolicy  # noqa: E402
 from agents.training.tables import SelfPlayVecEnv  # noqa: E402
 from tests import processes  # noqa: E402
@@ -52,7 +53,7 @@ TINY = Config(
     seed=5,
     threads=1,
     hidden=(8,),
-    search=SearchConfig(iterations=2, teacher="pimc:2", shards=3, matches=2),
+    search=SearchConfig(iterations=2, teacher="pimc:2", shards=3, matches=2, prior_weight=1.5),
     fit=FitConfig(passes=1, minibatch_size=32, warmup_steps=2),
     ppo=PpoConfig(
         total_steps=320,
@@ -154,6 +155,22 @@ def test_a_run_describes_itself(whole: Path) -> None:
     meta = json.loads((whole / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))
     assert (meta["iteration"], meta["steps"], meta["num_players"], meta["hidden"]) == (2, 320, 2, [8])
     assert meta["reward_scale"] == 10.0
+
+
+def test_the_network_of_the_iteration_before_guides_the_search(whole: Path) -> None:
+    plans = [json.loads((whole / "search" / name / "plan.json").read_text(encoding="utf-8")) for name in ("0", "1")]
+    assert [plan.get("prior_weight") for plan in plans] == [None, 1.5]
+    assert plans[1]["player"] == "../../checkpoints/fit-0"
+
+
+def test_what_a_logit_is_worth_is_known_until_self_play(whole: Path) -> None:
+    checkpoints = [NetworkAgent.load(whole / "checkpoints" / name) for name in ("fit-0", "fit-1", "last")]
+    fits = [
+        distill.held_out(agent.policy, replay(load_shard(whole / "search" / name / "00002.npz")), 10.0).value_per_logit
+        for agent, name in zip(checkpoints[:2], ("0", "1"), strict=True)
+    ]
+    assert [agent.value_per_logit for agent in checkpoints] == [*fits, None]
+    assert all("value_per_logit" not in path.read_text(encoding="utf-8") for path in whole.glob("pool/*/meta.json"))
 
 
 def test_the_pool_keeps_the_last_copies(whole: Path) -> None:
@@ -268,6 +285,16 @@ def test_only_self_play_with_every_seat_the_learners(tmp_path: Path) -> None:
     assert not (folder / "pool").exists()
     assert (state_of(folder)["stage"]["tables"]["owners"] == -1).all()
     assert state_of(folder)["steps"] == 32
+
+
+def test_a_run_begins_with_the_weights_that_it_is_told_to(tmp_path: Path) -> None:
+    first = trained(SHORT, tmp_path / "first")
+    weights = state_of(first)["policy"]
+    nothing = dataclasses.replace(SHORT.ppo, total_steps=0)
+    start = str(first / "checkpoints" / "last")
+    second = state_of(trained(dataclasses.replace(SHORT, seed=6, start=start, ppo=nothing), tmp_path / "second"))
+    assert second["policy"].keys() == weights.keys()
+    assert all(torch.equal(second["policy"][name], weights[name]) for name in weights)
 
 
 def test_the_bar_shows_speed_time_left_and_the_last_evaluation_in_every_stage(

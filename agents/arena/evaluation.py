@@ -19,8 +19,8 @@ deals. Prints win rates with 95 % intervals, a table, and ratings."""
 
 EPILOG: Final = """\
 agents: random, greedy, pimc:K (search in K worlds), clairvoyant:K (sees all tiles, not rated), net-2p, net-3p or net-4p
-(networks for so many seats), the folder of a checkpoint, or package.module:factory, a function of yours that returns
-an agent.
+(networks for so many seats), the folder of a checkpoint, guided:K:NETWORK (pimc:K joined with either), or
+package.module:factory, a function of yours that returns an agent.
 With four seats also x+y, a side of two partners, as greedy+pimc:50; otherwise partners are copies of one agent.
 With three seats one agent plays two copies of the other, so both line-ups are played.
 

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 from agents.agent import Agent
 from agents.arena.statistics import Estimate, ratio_estimate
-from agents.search.fit_winning_chances import player, samples_of
+from agents.search.fit_winning_chances import samples_of
 from agents.search.self_play import MOST_MATCHES, play_matches
 from agents.search.winning_chances import STROKE, WinningChances, load_winning_chances
-from fivesup_env.cli.arguments import whole
+from fivesup_env.cli.arguments import CommandError, whole
+from fivesup_env.cli.seats import make_one
 from fivesup_env.rules.state import MAX_SEED
 
 _LEAST: Final = 2.0**-17  # half a step of stored chances: what was rounded to 0 may still come
@@ -136,9 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{done} of {given.matches} matches, {seconds:.0f} s", file=sys.stderr, flush=True)
 
     try:
-        agent = player(given.agent, given.players)
+        agent = make_one(given.agent, given.players)
         starts = round_starts(agent, given.players, given.matches, given.seed, progress=progress)
-    except ValueError as error:
+    except (CommandError, ValueError) as error:
         parser.error(f"argument --agent: {error}")
     print(report(str(given.file), stored, other, starts))
     return 0

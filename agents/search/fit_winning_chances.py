@@ -26,11 +26,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent import Agent, make_agent
+from agents.agent import Agent
 from agents.search.round_boxes import ZONES, play_boxes, solve, spread
 from agents.search.self_play import play_rounds
 from agents.search.winning_chances import STROKE, WinningChances, save_winning_chances, table_of_frame
-from fivesup_env.cli.arguments import whole
+from fivesup_env.cli.arguments import CommandError, whole
+from fivesup_env.cli.seats import make_one
 from fivesup_env.options import check_choice
 from fivesup_env.policies import GREEDY, RANDOM
 from fivesup_env.rules.state import (
@@ -202,21 +203,6 @@ def fit_agent(
     return replace(fit_samples(num_players, samples, source=source), seed=seed)
 
 
-def player(text: str, num_players: int) -> Agent:
-    """Return the agent that a text names, to play all seats.
-
-    Raises:
-        ValueError: it cannot be made, is for another number of seats, or sees hidden tiles; names it.
-    """
-    agent = make_agent(text)
-    seats = getattr(agent, "num_players", None)
-    if seats not in (None, num_players):
-        raise ValueError(f"agent {text!r} is for {seats} seats, not {num_players}")
-    if getattr(agent, "sees_all", False):
-        raise ValueError(f"agent {text!r} sees hidden tiles: its chances are nobody's who plays")
-    return agent
-
-
 def _checked(samples: RoundSamples, num_players: int, target: int) -> RoundSamples:
     """Return the samples as int64 arrays; raise a ValueError that names what is impossible."""
     sides, count = num_sides(num_players), len(samples.starters)
@@ -299,9 +285,9 @@ def _fitted(given: argparse.Namespace) -> WinningChances:
 
     if given.agent is not None:
         try:
-            agent = player(given.agent, given.players)
+            agent = make_one(given.agent, given.players)
             return fit_agent(given.players, agent, given.rounds, given.seed, source=given.agent, progress=progress)
-        except ValueError as error:
+        except (CommandError, ValueError) as error:
             raise ValueError(f"argument --agent: {error}") from None
     if given.rounds < BATCHES * FEWEST_ROUNDS:
         raise ValueError(

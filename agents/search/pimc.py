@@ -32,6 +32,7 @@ class ActionValues(NamedTuple):
 
     mean: NDArray[np.float64]  #: [N, 163]: mean chance of the mover's side to win the match
     spread: NDArray[np.float64]  #: [N, 163]: standard deviation of that chance over the worlds; 0 in solved endgames
+    solved: NDArray[np.bool_]  #: [N]: whether the position is an endgame whose values are exact
 
 
 class PimcAgent:
@@ -81,12 +82,14 @@ class PimcAgent:
             )
         means = np.full((len(views), NUM_ENDS_ACTIONS), np.nan)
         spreads = np.full((len(views), NUM_ENDS_ACTIONS), np.nan)
+        solved = np.zeros(len(views), np.bool_)
         scratch = np.zeros(1, EVIDENCE), np.empty(MAX_ENTRIES), np.zeros(NUM_LEVELS, STATE), np.zeros(NUM_LEVELS, NOTES)
         for num_players in np.unique(views["num_players"]):
             rows = np.flatnonzero(views["num_players"] == num_players)
             table = chance_table(int(num_players))
-            _search_rows(views, rows, keys, self.worlds, table, *scratch, means.reshape(-1), spreads.reshape(-1))
-        return ActionValues(means, spreads)
+            out = means.reshape(-1), spreads.reshape(-1), solved
+            _search_rows(views, rows, keys, self.worlds, table, *scratch, *out)
+        return ActionValues(means, spreads, solved)
 
 
 @kernel
@@ -102,6 +105,7 @@ def _search_rows(
     notes: NDArray[Any],
     means: NDArray[np.float64],
     spreads: NDArray[np.float64],
+    solved: NDArray[np.bool_],
 ) -> None:
     legal = np.empty(NUM_ENDS_ACTIONS, np.int64)
     for row in rows:
@@ -117,7 +121,8 @@ def _search_rows(
         if is_endgame(seen):
             if not sees_all:  # whichever world it is, the hands are the same
                 draw_world(seen, evidence[0], ways, keys[row], levels, 0)
-            if solve_actions(levels, notes, table, NODE_LIMIT, means, start):
+            solved[row] = solve_actions(levels, notes, table, NODE_LIMIT, means, start)
+            if solved[row]:
                 continue
             for index in range(count):
                 means[start + legal[index]] = 0.0

@@ -51,6 +51,7 @@ class SearchConfig:
     matches: int = 256  # in each shard
     explore: float = 0.05  # chance that an action is drawn uniformly
     window: int = 4  # the network is fitted to the matches of so many last iterations
+    prior_weight: float = 0.0  # worlds that the opinion of the network that plays is worth; iteration 0 has none
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Config:
     num_players: int = 2  # seats, 2-4
     threads: int = 0  # of torch, and processes that search; 0 for all cores
     hidden: tuple[int, ...] = (512, 512)  # widths of the layers that policy and value share
+    start: str = ""  # a network whose weights this one begins with: net-2p, or the folder of a checkpoint; "" for none
     reward_scale: float = 10.0  # rewards, such as changes of the chance to win the match, are multiplied by this
     rules: RulesConfig = field(default_factory=RulesConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -207,6 +209,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "search.matches": (1, 1_000_000),
     "search.explore": (0, 1),
     "search.window": (1, 1000),
+    "search.prior_weight": (0, 1e6),
     "fit.passes": (1, 1000),
     "fit.minibatch_size": (1, _MOST),
     "fit.learning_rate": (0, 1),

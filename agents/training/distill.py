@@ -42,6 +42,7 @@ class HeldOut(NamedTuple):
     regret: float  #: mean chance to win that its best action loses to the search's best, by the search's values
     agreement: float  #: share of decisions in which both are the same
     value_error: float  #: root of the mean squared error of the value, in units of reward
+    value_per_logit: float  #: chance to win that a difference of 1 between two logits stands for; at least 0
 
 
 class Minibatches:
@@ -170,4 +171,32 @@ def held_out(policy: MaskableActorCriticPolicy, examples: Examples, reward_scale
     rows = np.arange(len(values))
     regret = values[rows, best] - values[rows, chosen]
     error = (values[rows, best] - examples.before) * reward_scale - predicted
-    return HeldOut(float(regret.mean()), float((chosen == best).mean()), float(np.sqrt((error**2).mean())))
+    return HeldOut(
+        float(regret.mean()),
+        float((chosen == best).mean()),
+        float(np.sqrt((error**2).mean())),
+        value_per_logit(logits, masks, values),
+    )
+
+
+def value_per_logit(logits: NDArray[np.float32], masks: NDArray[np.bool_], values: NDArray[np.float32]) -> float:
+    """Return the slope of the least-squares line through the values of legal actions over their logits.
+
+    It is larger than the temperature of the fit: the mean of the softmax of noisy values is flatter than the softmax of
+    their means. Both are taken from their means within a decision, and actions count as the policy takes them.
+
+    Args:
+        logits: float32[D, 163].
+        masks: bool[D, 163], legal `ends` ids.
+        values: float32[D, 163], chances to win the match, of actions that are legal.
+
+    Returns:
+        Chance to win per unit of logit; 0 if the policy has no preference, or prefers what is worse.
+    """
+    exact = np.where(masks, logits, _NEVER).astype(np.float64)
+    policy = np.exp(exact - exact.max(axis=1, keepdims=True))
+    policy /= policy.sum(axis=1, keepdims=True)
+    across = exact - (policy * exact).sum(axis=1, keepdims=True)
+    up = values - (policy * values).sum(axis=1, keepdims=True)
+    squares = float((policy * across**2).sum())
+    return max(float((policy * across * up).sum()) / squares, 0.0) if squares else 0.0

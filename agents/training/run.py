@@ -37,7 +37,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
-from agents.agent import make_agent
+from agents.agent import load_network, make_agent
 from agents.arena.blocks import block_scores, block_size, play_blocks
 from agents.arena.statistics import Estimate, estimate
 from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
@@ -125,9 +125,12 @@ class _Trainer:
         torch.manual_seed(config.seed)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.policy: MaskableActorCriticPolicy = make_policy(config.hidden).to(self.device)
+        if config.start:
+            self.policy.load_state_dict(load_network(config.start).policy.state_dict())
         self.iteration = 0
         self.kept: dict[str, Any] = {}
         self.best = -1.0
+        self.value_per_logit: float | None = None  # of the network, where it was measured last
         self.told = ""  # of the last evaluation, short: the bar's line has to fit a terminal
         self.seconds = 0.0  # in earlier processes
         self.started = self.saved = time.monotonic()
@@ -159,6 +162,7 @@ class _Trainer:
             "iteration": self.iteration,
             "stage": stage,
             "best": self.best,
+            "value_per_logit": self.value_per_logit,
             "seconds": self._seconds(),
             "steps": self.steps,
         }
@@ -179,6 +183,7 @@ class _Trainer:
         self.policy.load_state_dict(state["policy"])
         self.iteration, self.kept = state["iteration"], state["stage"]
         self.best, self.seconds, self.steps = state["best"], state["seconds"], state["steps"]
+        self.value_per_logit = state.get("value_per_logit")  # runs of earlier versions have none
         self.started = time.monotonic()
 
     def _seconds(self) -> float:
@@ -197,10 +202,12 @@ class _Trainer:
         )
 
     def _facts(self) -> dict[str, Any]:
-        """Return the unit of the network's values where that is the chance to win, and the rules that it plays by."""
+        """Return the units of the network's values and logits where these are the chance to win, and its rules."""
         ppo, rules = self.config.ppo, self.config.rules.changed()
         in_chances = not self.steps or (ppo.reward == "win" and not ppo.shaping)
         facts: dict[str, Any] = {"reward_scale": self.config.reward_scale} if in_chances else {}
+        if self.value_per_logit is not None and not self.steps:  # self-play gives the logits another meaning
+            facts["value_per_logit"] = self.value_per_logit
         return facts | ({"rules": rules} if rules else {})
 
     # Stages
@@ -267,6 +274,7 @@ class _Trainer:
             explore=config.search.explore,
             matches=config.search.matches,
             seed=config.seed * _RUN_GAP + iteration * _PART_GAP + 1,
+            prior_weight=config.search.prior_weight if iteration else 0.0,
         )
         folder = self.folder / "search" / str(iteration)
         with self._bar(f"search {iteration}", config.search.shards, 0, "shards") as bar:
@@ -277,6 +285,7 @@ class _Trainer:
     def _measure(self, fit: Fit, test: Any, bar: Any) -> None:
         found = held_out(self.policy, test, self.config.reward_scale)
         self.policy.set_training_mode(True)
+        self.value_per_logit = found.value_per_logit
         for name, value in found._asdict().items():
             self.logger.record(f"fit_{self.iteration}/held_out_{name}", value)
         self.evaluate(fit.step)

@@ -70,6 +70,8 @@ class SearchPlan:
         explore: chance that an action is drawn uniformly instead.
         matches: in each shard.
         seed: match seed of the first match of shard 0.
+        prior_weight: how many of the teacher's worlds the player's opinion is worth in the values, the player being a
+            network (`agents.search.guided`); 0 for the teacher's values alone.
     """
 
     num_players: int = 2
@@ -78,6 +80,7 @@ class SearchPlan:
     explore: float = 0.05
     matches: int = 256
     seed: int = 0
+    prior_weight: float = 0.0
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -88,6 +91,13 @@ class SearchPlan:
             raise ValueError(f"explore must be within 0 .. 1, not {self.explore}")
         if not self.teacher.startswith("pimc:"):
             raise ValueError(f'teacher must be a search, as "pimc:40", not {self.teacher!r}')
+        if not 0 <= self.prior_weight < float("inf"):
+            raise ValueError(f"prior_weight must be at least 0 and finite, not {self.prior_weight}")
+
+    def facts(self) -> dict[str, Any]:
+        """Return the attributes by name, as shards keep them; a prior weight of 0 is left out, as from older shards."""
+        facts = dataclasses.asdict(self)
+        return facts if self.prior_weight else {name: facts[name] for name in facts if name != "prior_weight"}
 
 
 class Shard(NamedTuple):
@@ -119,11 +129,10 @@ def play_shard(plan: SearchPlan, number: int, folder: Path = Path()) -> Shard:
     Raises:
         ValueError: an agent cannot be made; says why.
     """
-    teacher = make_agent(plan.teacher)
-    assert isinstance(teacher, PimcAgent)
     checkpoint = folder / plan.player
     text = str(checkpoint) if (checkpoint / "meta.json").is_file() else plan.player
     player = make_agent(text, sample=True) if plan.player else None
+    teacher = _teacher(plan, player)
     seeds = np.uint64(plan.seed + number * plan.matches) + np.arange(plan.matches, dtype=np.uint64)
     states: States = np.repeat(np.array([new_state(plan.num_players)], STATE), plan.matches)
     rows, plies = np.arange(plan.matches), np.zeros(plan.matches, np.int64)
@@ -142,6 +151,20 @@ def play_shard(plan: SearchPlan, number: int, folder: Path = Path()) -> Shard:
         _advance(states, rows, actions, goes_on)
         rows = rows[goes_on]
     return _gathered(plan.num_players, seeds, plies, found)
+
+
+def _teacher(plan: SearchPlan, player: Agent | None) -> PimcAgent:
+    """Return the search that values, guided by the player if the plan says so."""
+    search = make_agent(plan.teacher)
+    assert isinstance(search, PimcAgent)
+    if not plan.prior_weight:
+        return search
+    from agents.network import NetworkAgent
+    from agents.search.guided import GuidedAgent
+
+    if not isinstance(player, NetworkAgent):
+        raise ValueError(f"prior_weight is {plan.prior_weight}: the player must be a network, not {plan.player!r}")
+    return GuidedAgent(search.worlds, player, plan.prior_weight)
 
 
 def _chosen(
@@ -182,7 +205,7 @@ def save_shard(path: Path, shard: Shard, plan: SearchPlan) -> None:
         np.savez_compressed(
             file,
             version=SHARD_VERSION,
-            plan=json.dumps(dataclasses.asdict(plan)),
+            plan=json.dumps(plan.facts()),
             **shard._asdict(),
         )
 
@@ -295,7 +318,7 @@ def _claim(plan: SearchPlan, folder: Path) -> None:
     path = folder / "plan.json"
     if not path.exists():
         with replacing(path) as file:
-            file.write(json.dumps(dataclasses.asdict(plan), indent=2) + "\n")
+            file.write(json.dumps(plan.facts(), indent=2) + "\n")
         return
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -305,7 +328,7 @@ def _claim(plan: SearchPlan, folder: Path) -> None:
 
 
 def _check_plan(path: Path, held: Any, plan: SearchPlan) -> None:
-    wanted = dataclasses.asdict(plan)
+    wanted = plan.facts()
     if held != wanted:
         raise ValueError(f"{path} is of another plan: {held}, not {wanted}")
 

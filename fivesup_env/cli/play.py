@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play one match; return the exit status."""
     if arguments.seat >= arguments.players:
         raise CommandError(f"--seat: {arguments.players} seats are numbered 0 .. {arguments.players - 1}")
-    others = make_agents(arguments.against or ["greedy"], arguments.players - 1)
+    others = make_agents(arguments.against or ["greedy"], arguments.players - 1, arguments.players)
     game = _Game(new_match(arguments, arguments.seed), arguments.seat, others)
     try:
         game.play(arguments.max_rounds)
@@ -187,7 +187,7 @@ def _describe(move: str) -> str:
 def _hint(view: View) -> str:
     if view.round_over:
         return "The round is over."
-    return f"greedy would {_describe(agent_move(make_one('greedy'), view, 0, 0))}"
+    return f"greedy would {_describe(agent_move(make_one('greedy', view.num_players), view, 0, 0))}"
 
 
 def _sheet(view: View) -> str:

@@ -31,7 +31,8 @@ examples:
 Views and positions are texts as Python's repr() writes them; of a position the agent is shown what the seat
 to move sees. A network tells the probability of each action, and its value: the change that it expects
 of the chance to win the match since the round began. pimc tells for each action the mean chance to win
-the match over the worlds that it tried, and the standard deviation (0 where it solved an endgame).
+the match over the worlds that it tried, and the standard deviation (0 where it solved an endgame);
+guided the same, with the chance joined with its network's opinion.
 Ports that lead to the same game are one action."""
 
 
@@ -81,7 +82,7 @@ def _view_of(match: Match) -> View:
 
 def _predict(arguments: argparse.Namespace, seen: View) -> dict[str, Any]:
     """Return what the agent tells, as it stands in the JSON object."""
-    agent = make_one(arguments.agent)
+    agent = make_one(arguments.agent, seen.num_players)
     from agents.agent import decision_key, is_network
     from agents.search.pimc import PimcAgent
 
@@ -111,7 +112,9 @@ def _search_result(agent: PimcAgent, seen: View, key: np.uint64) -> dict[str, An
         {"action": text, "chance": float(found.mean[0, action]), "spread": float(found.spread[0, action])}
         for action, text in _ranked(seen, found.mean[0])
     ]
-    return {"action": actions[0]["action"], "actions": actions, "worlds": agent.worlds}
+    weight = getattr(agent, "prior_weight", None)
+    guided = {} if weight is None else {"prior_weight": weight}
+    return {"action": actions[0]["action"], "actions": actions, "worlds": agent.worlds, **guided}
 
 
 def _network_output(agent: NetworkAgent, seen: View) -> dict[str, Any]:
@@ -147,13 +150,19 @@ def _lines(told: dict[str, Any]) -> list[str]:
     """Return a prediction as lines for people."""
     lines = [f"seat {told['seat']} is to move; {told['agent']} takes {told['action']}"]
     if "worlds" in told:
-        lines.append(f"chance to win the match, mean and spread over {told['worlds']} worlds:")
+        lines.append(f"chance to win the match, mean and spread over {told['worlds']} worlds{_guidance(told)}:")
         lines += [f"  {row['chance']:.4f}  {row['spread']:.4f}  {row['action']}" for row in told["actions"]]
     if "value" in told:
         lines.append("probability of each action:")
         lines += [f"  {row['probability']:.4f}  {row['action']}" for row in told["actions"]]
         lines += _value_lines(told)
     return lines
+
+
+def _guidance(told: dict[str, Any]) -> str:
+    if "prior_weight" not in told:
+        return ""
+    return f", the mean joined with a network's opinion that is worth {told['prior_weight']:g} worlds"
 
 
 def _value_lines(told: dict[str, Any]) -> list[str]:

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play and write the matches; return the exit status."""
     if arguments.seed + arguments.matches - 1 > MAX_SEED:
         raise CommandError(f"--seed: the last match would have a seed beyond {MAX_SEED}")
-    agents = make_agents(arguments.agents or ["random"], arguments.players)
+    agents = make_agents(arguments.agents or ["random"], arguments.players, arguments.players)
     with writing(arguments.out, arguments.force) as file:
         for seed in range(arguments.seed, arguments.seed + arguments.matches):
             record = play_match(new_match(arguments, seed), agents, arguments.max_rounds)

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from agents import Agent
 
 
-def make_agents(texts: list[str], seats: int) -> list[Agent]:
-    """Return an agent object for each of so many seats, from one text for all or one for each.
+def make_agents(texts: list[str], seats: int, num_players: int) -> list[Agent]:
+    """Return an agent object for each of so many seats of a match, from one text for all or one for each.
 
     Raises:
-        CommandError: a text names no agent, or there are too many or too few texts.
+        CommandError: a text names no agent that can play in such a match, or there are too many or too few texts.
     """
     names = split(texts)
     if len(names) == 1:
         names *= seats
     if len(names) != seats:
         raise CommandError(f"{seats} seats need one agent, or {seats}, not {len(names)}")
-    return [make_one(name) for name in names]
+    return [make_one(name, num_players) for name in names]
 
 
-def make_one(text: str) -> Agent:
-    """Return the agent of a text.
+def make_one(text: str, num_players: int) -> Agent:
+    """Return the agent of a text, for a match of so many seats.
 
     Raises:
-        CommandError: it names none, or one that sees hidden tiles.
+        CommandError: it names none, one that sees hidden tiles, or a network for another number of seats.
     """
     from agents import make_agent
 
@@ -45,6 +45,9 @@ def make_one(text: str) -> Agent:
         raise CommandError(error) from None
     if getattr(agent, "sees_all", False):
         raise CommandError(f"agent {text!r} sees hidden tiles: it can only play in the arena")
+    trained_for = getattr(agent, "num_players", None)
+    if trained_for not in (None, num_players):
+        raise CommandError(f"agent {text!r} was trained for {trained_for} seats, and the match has {num_players}")
     return agent
 
 

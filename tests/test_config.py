@@ -89,6 +89,11 @@ WRONG = [
     ({"ppo": {"shaping": 1}}, "ppo.shaping must be of type bool, not 1"),
     ({"ppo": {"shaping": True, "reward": "margin"}}, "ppo.shaping needs ppo.reward = 'win', not 'margin'"),
     ({"ppo": {"shaping": True, "gamma": 0.99}}, "ppo.shaping needs ppo.gamma = 1, not 0.99"),
+    ({"ppo": {"winning_chances": None}}, "ppo.winning_chances must be of type str, not None"),
+    (
+        {"ppo": {"winning_chances": "own.npz", "reward": "margin"}},
+        "ppo.winning_chances needs ppo.reward = 'win', not 'margin'",
+    ),
     (MINI | {"rules": {"hand": 2}}, "unknown key 'rules.hand': did you mean 'rules.hand_size'"),
     (MINI | {"rules": {"hand_size": 1}}, "rules.hand_size must be within 2 .. 14, not 1"),
     (MINI | {"rules": {"without": "0|0"}}, r"rules.without must be a list of texts, not '0\|0'"),
@@ -176,7 +181,7 @@ def test_every_number_has_a_range() -> None:
                 make_config({section: {key: -1}} if section else {key: -1})
     choices = "ppo.reward", "ppo.episode", "ppo.shaping", "ppo.critic"
     others = "run", "hidden", "start", "rules.without", "search.teacher", "ppo.pool", "evaluation.opponents"
-    assert numbers == len(list(keys())) - len((*choices, *others))
+    assert numbers == len(list(keys())) - len((*choices, *others, "ppo.winning_chances"))
 
 
 def test_a_mini_game_says_what_it_changes() -> None:

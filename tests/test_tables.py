@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ pytest.importorskip("sb3_contrib")
 
 from agents.agent import Agent  # noqa: E402
 from agents.baselines import GreedyAgent, RandomAgent  # noqa: E402
-from agents.search.winning_chances import load_winning_chances  # noqa: E402
+from agents.search.winning_chances import WinningChances, load_winning_chances  # noqa: E402
 from agents.training.tables import LEARNER, SelfPlayVecEnv  # noqa: E402
 from fivesup_env import IllegalAction, Match  # noqa: E402
 from fivesup_env.episode import match_seed  # noqa: E402
@@ -87,12 +88,13 @@ class Slow:
         *,
         reward: str = "win",
         shaping: bool = False,
+        chances: WinningChances | None = None,
         rules: dict[str, Any] | None = None,
     ) -> None:
         self.row, self.num_players, self.opponents = row, num_players, opponents
         self.reward, self.shaping, self.rules = reward, shaping, rules or {}
         self.sides = 2 if num_players == 4 else num_players
-        self.table = load_winning_chances(num_players)
+        self.table = chances or load_winning_chances(num_players)
         self.rounds = self.matches = self.blocked = self.draws = self.points = 0
         self.learners: list[int] = []  # side of each match
         self.scores = [0] * self.sides
@@ -221,6 +223,8 @@ def of_episode(paid: list[Paid], episode: str) -> tuple[NDArray[np.float64], boo
 MARGIN: dict[str, Any] = {"reward": "margin"}
 MATCH: dict[str, Any] = {"episode": "match"}
 SHAPED: dict[str, Any] = {"shaping": True}
+STORED = load_winning_chances(2)
+SWAPPED: dict[str, Any] = {"chances": replace(STORED, table=STORED.table[..., ::-1].copy())}  # as the other side's
 MINI: dict[str, Any] = {"rules": {"hand_size": 2, "max_pip": 3, "without": ("0|0", "0|3"), "target": 40}}
 
 
@@ -232,6 +236,8 @@ MINI: dict[str, Any] = {"rules": {"hand_size": 2, "max_pip": 3, "without": ("0|0
         (4, 2, 240, {}),
         (2, 0, 160, {}),
         (2, 2, 200, MARGIN),
+        (2, 2, 200, SWAPPED),
+        (2, 2, 200, SWAPPED | SHAPED),
         (3, 3, 160, SHAPED | MATCH),
         (4, 2, 240, SHAPED),
         (2, 2, 200, MINI | MARGIN),

@@ -30,6 +30,7 @@ import train as train_script  # noqa: E402
 from agents import make_agent  # noqa: E402
 from agents.arena.blocks import Blocks, play_blocks  # noqa: E402
 from agents.network import NetworkAgent  # noqa: E402
+from agents.search.winning_chances import load_winning_chances, save_winning_chances  # noqa: E402
 from agents.training import distill, run, search_data  # noqa: E402
 from agents.training.config import (  # noqa: E402
     Config,
@@ -608,6 +609,52 @@ def test_a_run_whose_opponent_is_gone_is_refused(whole: Path, tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"^ppo\.pool: no agent 'runs/gone'"):
         resume(folder, show_progress=False)
     assert_same_runs(folder, whole)
+
+
+@pytest.mark.parametrize(
+    ("key", "fault"),
+    [
+        ("none.npz", r"\[Errno 2\] No such file or directory: 'none\.npz'"),
+        ("tiny.yaml", "tiny.yaml holds no winning chances: "),
+        ("three.npz", "three.npz holds a table for num_players=3, not 2"),
+        ("small.npz", "small.npz: target must be within 5 .. 40, not 305"),
+    ],
+)
+def test_train_refuses_a_table_before_it_makes_a_folder(key: str, fault: str, train_py: Any, tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(as_yaml(SHORT), encoding="utf-8")
+    save_winning_chances(load_winning_chances(3), tmp_path / "three.npz")
+    save_winning_chances(load_winning_chances(2, target=40), tmp_path / "small.npz")
+    status, output, errors = train_py("--config", "tiny.yaml", "--run", "runs/z", "--ppo.winning-chances", key)
+    assert (status, output) == (2, "")
+    assert re.match("train.py: error: ppo.winning_chances: " + fault, errors)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_keeps_the_table_that_it_is_paid_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped, and gone on with from another folder, when the file is gone."""
+    monkeypatch.chdir(tmp_path)
+    stored = load_winning_chances(2)
+    swapped = dataclasses.replace(stored, table=stored.table[..., ::-1])  # the chances of the other side
+    save_winning_chances(swapped, "own.npz")
+    ppo = dataclasses.replace(SHORT.ppo, total_steps=320)
+    own = dataclasses.replace(SHORT, ppo=dataclasses.replace(ppo, winning_chances="own.npz"))
+    whole = trained(own, tmp_path / "whole")
+    assert (whole / "winning_chances.npz").read_bytes() == Path("own.npz").read_bytes()
+    with watching() as calls:
+        calls["step"].stop_at = 13
+        with pytest.raises(KeyboardInterrupt):
+            trained(own, tmp_path / "stopped")
+    Path("own.npz").unlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    resume(tmp_path / "stopped", show_progress=False)
+    assert_same_runs(tmp_path / "stopped", whole)
+    other = trained(dataclasses.replace(SHORT, ppo=ppo), tmp_path / "other")
+    assert not (other / "winning_chances.npz").exists()
+    assert not same(weights(other / "checkpoints" / "last"), weights(whole / "checkpoints" / "last"))
+    (whole / "winning_chances.npz").unlink()
+    with pytest.raises(ValueError, match=r"^ppo\.winning_chances: .*winning_chances\.npz"):
+        resume(whole, show_progress=False)
 
 
 def test_train_refuses_other_wrong_command_lines(train_py: Any, tmp_path: Path) -> None:

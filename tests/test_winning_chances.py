@@ -271,7 +271,7 @@ def test_files_keep_everything(seats: int, tmp_path: Path) -> None:
     for name in ("num_players", "source", "rounds", "seed", "error_rms", "error_max", "target", "lowest"):
         assert getattr(found, name) == getattr(fitted, name), name
     assert [file.name for file in tmp_path.iterdir()] == ["own.npz"]
-    with pytest.raises(ValueError, match=r"target must be within 5 .. 40, not 45"):
+    with pytest.raises(ValueError, match=r"own\.npz: target must be within 5 .. 40, not 45"):
         load_winning_chances(seats, path=tmp_path / "own.npz", target=45)
 
 

@@ -1,9 +1,10 @@
 """Fit tables of winning chances: to play of one policy from all scores at once, or to rounds played somewhere.
 
     python -m agents.search.fit_winning_chances --players 2 --rounds 1000000 --seed 1 --out chances.npz
+    python -m agents.search.fit_winning_chances --players 2 --agent net-2p --rounds 1000000 --seed 1 --out chances.npz
 
-Both ways cut rounds into boxes, whose fixed point the table is (`round_boxes.py`). `docs/winning_chances.md` has the
-commands that made the stored tables.
+The second command lets any agent play the rounds (`self_play.py`). Both ways cut rounds into boxes, whose fixed point
+the table is (`round_boxes.py`). `docs/winning_chances.md` has the commands that made the stored tables.
 
 Levels, frame and frame sides are those of `agents.search.winning_chances`.
 
@@ -18,15 +19,19 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.search.round_boxes import play_boxes, solve, spread
+from agents.agent import Agent
+from agents.search.round_boxes import ZONES, play_boxes, solve, spread
+from agents.search.self_play import play_rounds
 from agents.search.winning_chances import STROKE, WinningChances, save_winning_chances, table_of_frame
-from fivesup_env.cli.arguments import whole
+from fivesup_env.cli.arguments import CommandError, whole
+from fivesup_env.cli.seats import make_one
 from fivesup_env.options import check_choice
 from fivesup_env.policies import GREEDY, RANDOM
 from fivesup_env.rules.state import (
@@ -100,7 +105,6 @@ def _num_levels(num_players: int, target: int) -> int:
 
 # ---------------------------------------------------------------------------------------------- rounds from anywhere
 
-_ZONES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30)  # needs in strokes at which a zone begins
 _PRIOR_ROUNDS: Final = {2: 16_000, 3: 3_000, 4: 16_000}  # of greedy, from all scores; some ten seconds
 
 
@@ -157,13 +161,46 @@ def fit_samples(
         raise ValueError(f"prior must be a positive number, not {prior!r}")
     checked = _checked(samples, num_players, target)
     sides, levels = num_sides(num_players), _num_levels(num_players, target)
-    zones = np.searchsorted(_ZONES, np.arange(levels) + 1, side="right")
+    zones = np.searchsorted(ZONES, np.arange(levels) + 1, side="right")
     edges = np.stack([np.searchsorted(zones, zones), np.searchsorted(zones, zones, side="right") - 1], axis=1)
     seen = spread(*_in_frame(checked, sides, target, levels), edges, sides)
     assumed = play_boxes(states, GREEDY, 1, _PRIOR_ROUNDS[num_players] + 1, levels, sides)
     weights = np.repeat([1.0, prior / _PRIOR_ROUNDS[num_players]], [len(seen), len(assumed)])
     frame = solve(np.concatenate([seen, assumed]), weights, sides, levels, None)
     return table_of_frame(frame, num_players, target, source, len(checked.starters), 0, (np.nan, np.nan))
+
+
+def fit_agent(
+    num_players: int,
+    agent: Agent,
+    rounds: int,
+    seed: int,
+    *,
+    source: str = "samples",
+    progress: Callable[[int], None] | None = None,
+) -> WinningChances:
+    """Fit a table to rounds in which an agent plays all seats, by `fit_samples`.
+
+    Args:
+        num_players: 2, 3 or 4.
+        agent: does not see hidden tiles.
+        rounds: at least 1000.
+        seed: of the deals, the scores at which matches begin, and the agent's keys.
+        source: who played, to be remembered in the table.
+        progress: called with the number of rounds that are over, often.
+
+    Raises:
+        ValueError: an argument is impossible, or an action that the agent takes.
+    """
+    check_int("rounds", rounds, FEWEST_ROUNDS, 2**32 - 1)
+    parts, done = [], 0
+    for states in play_rounds(agent, num_players, rounds, seed):
+        parts.append(samples_of(states))
+        done += len(states)
+        if progress is not None:
+            progress(done)
+    samples = RoundSamples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return replace(fit_samples(num_players, samples, source=source), seed=seed)
 
 
 def _checked(samples: RoundSamples, num_players: int, target: int) -> RoundSamples:
@@ -215,40 +252,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{given.out} exists already: --force replaces it")
     if given.out.is_dir() or not os.access(given.out.parent, os.W_OK):
         parser.error(f"--out: {given.out} cannot be written")
-    began = time.perf_counter()
-
-    def progress(done: int) -> None:
-        seconds = time.perf_counter() - began
-        print(f"{done} of {BATCHES} batches, {seconds:.0f} s", file=sys.stderr, flush=True)
-
-    chances = fit_winning_chances(given.players, given.rounds, given.seed, policy=given.policy, progress=progress)
+    try:
+        chances = _fitted(given)
+    except ValueError as error:
+        parser.error(str(error))
     try:
         save_winning_chances(chances, given.out)
     except OSError as error:
         parser.error(f"--out: {error}")
+    known = f"standard error {chances.error_rms:.5f} (root mean square), {chances.error_max:.5f} at most; "
     print(
-        f"{given.out}: {given.players} seats, {given.rounds:,} rounds of {given.policy}, seed {given.seed}; "
-        f"standard error {chances.error_rms:.5f} (root mean square), {chances.error_max:.5f} at most; "
-        f"{given.out.stat().st_size / 1000:.0f} kB"
+        f"{given.out}: {given.players} seats, {given.rounds:,} rounds of {chances.source}, seed {given.seed}; "
+        f"{known if given.agent is None else ''}{given.out.stat().st_size / 1000:.0f} kB"
     )
     return 0
+
+
+def _fitted(given: argparse.Namespace) -> WinningChances:
+    """Return the table that the arguments ask for; tell on the way how much is done.
+
+    Raises:
+        ValueError: they do not go together, or the agent fails; names flag and value.
+    """
+    began, told = time.perf_counter(), 0
+
+    def progress(done: int) -> None:
+        nonlocal told
+        total, what = (BATCHES, "batches") if given.agent is None else (given.rounds, "rounds")
+        if done * BATCHES // total > told:
+            told = done * BATCHES // total
+            print(f"{done} of {total} {what}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+
+    if given.agent is not None:
+        try:
+            agent = make_one(given.agent, given.players)
+            return fit_agent(given.players, agent, given.rounds, given.seed, source=given.agent, progress=progress)
+        except (CommandError, ValueError) as error:
+            raise ValueError(f"argument --agent: {error}") from None
+    if given.rounds < BATCHES * FEWEST_ROUNDS:
+        raise ValueError(
+            f"argument --rounds: must be within {BATCHES * FEWEST_ROUNDS} .. {2**32 - 1} without --agent, "
+            f"not {given.rounds}"
+        )
+    return fit_winning_chances(given.players, given.rounds, given.seed, policy=given.policy, progress=progress)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m agents.search.fit_winning_chances",
-        description="Fit the chances to win a match, by scores and starter, to rounds of one policy; write a table.",
+        description="Fit the chances to win a match, by scores and starter, to rounds of one player; write a table.",
     )
     parser.add_argument("--players", type=whole(2, 4), default=2, metavar="N", help="number of seats, 2 to 4 (2)")
     parser.add_argument(
         "--rounds",
-        type=whole(BATCHES * FEWEST_ROUNDS, 2**32 - 1),
+        type=whole(FEWEST_ROUNDS, 2**32 - 1),
         default=100_000,
         metavar="N",
-        help="deals to play, each from all scores (100000)",
+        help="deals to play, each from all scores; with --agent, rounds (100000)",
     )
     parser.add_argument("--seed", type=whole(0, MAX_SEED), default=0, metavar="N", help="seed of the deals (0)")
-    parser.add_argument("--policy", choices=tuple(POLICIES), default="greedy", help="who plays all seats (greedy)")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--policy", choices=tuple(POLICIES), default="greedy", help="who plays all seats (greedy)")
+    who.add_argument("--agent", metavar="AGENT", help='any other agent that does, as "net-2p" or a checkpoint folder')
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     return parser

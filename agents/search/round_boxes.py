@@ -27,6 +27,7 @@ from fivesup_env.rules.state import MAX_SIDES, OUT, RUNNING, WON, State, States
 
 TOLERANCE: Final = 1e-6  # a fixed point is found when a sweep changes no chance by more
 MAX_SWEEPS: Final = 2000
+ZONES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30)  # needs in strokes at which a zone begins
 
 # Columns of a box, int16[B, 10]. Three axes each: lowest level, highest level, strokes gained; then what follows: the
 # frame side that starts the next round, or S for the lot, or S + 1 + i where frame side i has won. With two sides the

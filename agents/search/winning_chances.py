@@ -2,7 +2,8 @@
 
 A search that stops at the end of a round asks a table of these chances what the position is worth; a learner whose
 episodes are single rounds is paid by it (`win_table=`). The stored tables come from play of `greedy`;
-`agents/search/fit_winning_chances.py` makes them, and `docs/winning_chances.md` tells how, and how exact they are.
+`agents/search/fit_winning_chances.py` makes them, and those of other agents. `docs/winning_chances.md` tells how, and
+how exact they are.
 
 **Needs.** Scores matter only through what a side *needs* to reach the target exactly (R20-R22). Tables are by needs,
 so that a table for 305 points serves every lower target, too. A *level* is a need in strokes of five points, less one.
@@ -166,7 +167,7 @@ def load_winning_chances(
         raise ValueError(f"{path} holds a table for num_players={chances.num_players}, not {num_players}")
     if target is None:
         return chances
-    check_int("target", target, STROKE, chances.target)
+    check_int("target" if path is None else f"{path}: target", target, STROKE, chances.target)
     if target % STROKE:
         raise ValueError(f"target must be a multiple of five (R10), not {target}")
     return replace(chances, target=target)

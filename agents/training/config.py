@@ -76,6 +76,7 @@ class PpoConfig:
     reward: Literal["win", "margin"] = "win"  # change of the chance to win, or of the points over the others' mean
     episode: EpisodeName = "round"  # what is paid until its end is a decision's return: "round" or "match"
     shaping: bool = False  # with "win": pay at each placement what it changes in the chance to win by the scores
+    winning_chances: str = ""  # with "win": file of another table of the chances to win; "" for the stored one
     num_envs: int = 256  # matches played at once
     rollout_steps: int = 64  # decisions a match between two updates
     minibatch_size: int = 2048
@@ -164,11 +165,13 @@ class Config:
             )
 
     def _check_rewards(self) -> None:
-        """Check that the shaping has chances to win, and changes nothing in what is best."""
+        """Check that shaping and table go with the reward, and that the shaping changes nothing in what is best."""
         if self.ppo.shaping and self.ppo.reward != "win":
             raise ValueError(f"ppo.shaping needs ppo.reward = 'win', not {self.ppo.reward!r}")
         if self.ppo.shaping and self.ppo.gamma != 1:
             raise ValueError(f"ppo.shaping needs ppo.gamma = 1, not {self.ppo.gamma}")
+        if self.ppo.winning_chances and self.ppo.reward != "win":
+            raise ValueError(f"ppo.winning_chances needs ppo.reward = 'win', not {self.ppo.reward!r}")
 
 
 class _Loader(yaml.SafeLoader):

@@ -10,6 +10,7 @@ itself by PPO. Either part can be left out (`search.iterations`, `ppo.total_step
 - `checkpoints/last`, `checkpoints/best` and `checkpoints/fit-0` …: agents (`make_agent`); the best is the one that won
   most against `evaluation.opponents`;
 - `pool/`: copies of the learner that it plays against;
+- `winning_chances.npz`: the table that self-play is paid by, where `ppo.winning_chances` names one;
 - `state.pt`: all that is needed to go on: weights, critic, optimizer, generators, matches in play, the pool;
 - events for TensorBoard; docs/training.md explains every curve.
 
@@ -46,6 +47,7 @@ from agents.training.config import Config, as_yaml, read_config
 from agents.training.distill import Fit, Minibatches, held_out
 from agents.training.hidden_hands import hands_size
 from agents.training.pool import Pool
+from agents.training.reward_table import copy_reward_table, reward_table
 from agents.training.search_data import SearchPlan, generate, load_shard, replay
 from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer
 from agents.training.tables import SelfPlayVecEnv
@@ -62,10 +64,12 @@ def train(config: Config, *, show_progress: bool = True) -> Path:
     """Train by this configuration in a new folder, and return it.
 
     Raises:
-        ValueError: the configuration names an agent that cannot be made, or not for this run; no folder is made then.
+        ValueError: the configuration names an agent that cannot be made, or not for this run, or a file that holds no
+            table of winning chances for it; no folder is made then.
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
     check_agents(config)
+    reward_table(config)
     return _Trainer(config, _new_run_folder(config), show_progress).run()
 
 
@@ -73,7 +77,8 @@ def resume(folder: Path, *, show_progress: bool = True) -> Path:
     """Go on with a run that was stopped, and return its folder.
 
     Raises:
-        ValueError: the folder holds no run, a damaged one, or one that names agents that cannot be made; says what.
+        ValueError: the folder holds no run, a damaged one, or one that names agents that cannot be made; or
+            its table of winning chances is gone; says what.
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
     try:
@@ -81,6 +86,7 @@ def resume(folder: Path, *, show_progress: bool = True) -> Path:
     except OSError as error:
         raise ValueError(f"{folder} holds no run: {error}") from None
     check_agents(config)
+    reward_table(config, folder)
     trainer = _Trainer(config, folder, show_progress)
     trainer.load()
     return trainer.run()
@@ -96,6 +102,7 @@ def _new_run_folder(config: Config) -> Path:
     (run / "checkpoints").mkdir(parents=True)
     (run / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
     (run / "command.txt").write_text(shlex.join(sys.argv) + "\n", encoding="utf-8")
+    copy_reward_table(config, run)
     return run
 
 
@@ -302,6 +309,7 @@ class _Trainer:
             reward=ppo.reward,
             episode=ppo.episode,
             shaping=ppo.shaping,
+            chances=reward_table(self.config, self.folder),
             rules=self.config.rules.changed(),
         )
         model = self._model(tables)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.agent import Agent
-from agents.search.winning_chances import load_winning_chances
+from agents.search.winning_chances import WinningChances, load_winning_chances
 from agents.training.hidden_hands import full_space, with_hands
 from agents.training.shaping import potentials
 from fivesup_env.opponents import opponent_keys
@@ -69,6 +69,7 @@ class SelfPlayVecEnv(VecEnv):
         reward: "win", the change of the chance to win the match, or "margin", as for `FivesUpVectorEnv`.
         episode: "round" or "match".
         shaping: with "win", pay at each placement the change of `potentials`, too.
+        chances: to win, by which "win" pays; None for those that come with the package.
         rules: rule parameters `hand_size, target, max_pip, without`, as for `Match`. The chances to win are those of
             the whole game, so "win" takes none.
         hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.
@@ -95,10 +96,11 @@ class SelfPlayVecEnv(VecEnv):
         reward: RewardName = "win",
         episode: EpisodeName = "round",
         shaping: bool = False,
+        chances: WinningChances | None = None,
         rules: Mapping[str, Any] | None = None,
         hidden_hands: bool = False,
     ) -> None:
-        self._chances = load_winning_chances(num_players)
+        self._chances = chances or load_winning_chances(num_players)
         self.game = FivesUpVectorEnv(
             num_envs,
             num_players=num_players,

@@ -84,6 +84,35 @@ def make_agent(text: str, *, sample: bool = False) -> Agent:
     )
 
 
+def make_player(text: str, num_players: int, *, sample: bool = False) -> Agent:
+    """Return the agent that a text names, for a seat of a match.
+
+    Args:
+        text: as for `make_agent`.
+        num_players: seats of the match.
+        sample: as for `make_agent`.
+
+    Raises:
+        ValueError: the text names no agent, one that sees hidden tiles, or a network for another number of seats.
+    """
+    agent = make_agent(text, sample=sample)
+    if getattr(agent, "sees_all", False):
+        raise ValueError(f"agent {text!r} sees hidden tiles: it can only play in the arena")
+    check_seats(text, agent, num_players)
+    return agent
+
+
+def check_seats(text: str, agent: Agent, num_players: int) -> None:
+    """Check that an agent can play with so many seats.
+
+    Raises:
+        ValueError: it is a network for another number, or one guides it.
+    """
+    trained_for = getattr(agent, "num_players", None)
+    if trained_for not in (None, num_players):
+        raise ValueError(f"agent {text!r} was trained for {trained_for} seats, and the match has {num_players}")
+
+
 def load_network(text: str, *, sample: bool = False) -> NetworkAgent:
     """Return the network that a text names, see `is_network`.
 

@@ -169,7 +169,7 @@ class NetworkAgent:
         try:
             with torch.random.fork_rng(devices=[]):  # first weights are random: the caller's generator stays as it is
                 policy = make_policy(hidden)
-            policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True))
+            policy.load_state_dict(torch.load(folder / "policy.pt", weights_only=True, map_location="cpu"))
         except Exception as error:  # whatever torch finds wrong with a file of unknown origin
             raise ValueError(f"{folder}/policy.pt does not hold the weights of such a network: {error}") from None
         return cls(policy, deterministic, num_players=num_players, reward_scale=scale, value_per_logit=per_logit)

@@ -32,10 +32,11 @@ class Scale:
     runs: int
     seconds: float  # of one run
     batches: tuple[int, ...]
+    rollout: int  # decisions between two updates of PPO
 
 
-FULL = Scale(runs=5, seconds=0.3, batches=(1, 64, 1024, 4096, 16384, 65536))
-QUICK = Scale(runs=3, seconds=0.05, batches=(64, 4096))
+FULL = Scale(runs=5, seconds=0.3, batches=(1, 64, 1024, 4096, 16384, 65536), rollout=16384)
+QUICK = Scale(runs=3, seconds=0.05, batches=(64, 4096), rollout=2048)
 
 
 @dataclass(frozen=True)

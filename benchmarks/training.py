@@ -33,7 +33,6 @@ _BATCHES: Final = (1, 32, 1024)
 _HIDDEN: Final = (512, 512)
 _TABLES: Final = 1024
 _COPIES: Final = 8
-_ROLLOUT: Final = 16384  # decisions between two updates
 _MINIBATCH: Final = 2048
 _EPOCHS: Final = 3
 
@@ -90,9 +89,9 @@ def training_measures(scale: Scale) -> list[Measure]:
     from agents.training import run  # noqa: F401  # so that it is missed here rather than in a run
 
     cases: tuple[tuple[str, Callable[[], Play]], ...] = (
-        (OURS, partial(_learning, opponent=True)),
-        (SELF_PLAY, partial(_learning, opponent=False)),
-        (USUAL, _usual),
+        (OURS, partial(_learning, scale.rollout, opponent=True)),
+        (SELF_PLAY, partial(_learning, scale.rollout, opponent=False)),
+        (USUAL, partial(_usual, scale.rollout)),
         (TABLES, _tables),
     )
     return [Measure("training", name, prepare, unit="decisions") for name, prepare in cases]
@@ -114,47 +113,44 @@ def _make_tables(opponent: bool) -> Any:
     )
 
 
-def _learning(opponent: bool) -> Play:
+def _learning(rollout: int, opponent: bool) -> Play:
     """PPO as `train.py` does it."""
-    from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer
+    from agents.training.config import Config, PpoConfig
+    from agents.training.seat_ppo import make_learner
 
-    tables = _make_tables(opponent)
-    return _ppo(
-        RegularizedPolicy, tables, rollout_buffer_class=SeatRolloutBuffer, rollout_buffer_kwargs={"tables": tables}
-    )
-
-
-def _usual() -> Play:
-    from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-    from stable_baselines3.common.vec_env import DummyVecEnv
-
-    return _ppo(MaskableActorCriticPolicy, DummyVecEnv([partial(OneSeat, seat % 2) for seat in range(_COPIES)]))
+    ppo = PpoConfig(num_envs=_TABLES, rollout_steps=rollout // _TABLES, minibatch_size=_MINIBATCH, epochs=_EPOCHS)
+    return _play(make_learner(Config(hidden=_HIDDEN, ppo=ppo), _make_tables(opponent), "cpu"), rollout)
 
 
-def _ppo(policy: Any, envs: Any, **options: Any) -> Play:
+def _usual(rollout: int) -> Play:
     from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.logger import Logger
+    from stable_baselines3.common.vec_env import DummyVecEnv
 
     from agents.network import policy_options
 
-    model = MaskablePPO(
-        policy,
-        envs,
-        n_steps=_ROLLOUT // envs.num_envs,
+    learner = MaskablePPO(
+        "MlpPolicy",
+        DummyVecEnv([partial(OneSeat, seat % 2) for seat in range(_COPIES)]),
+        n_steps=rollout // _COPIES,
         batch_size=_MINIBATCH,
         n_epochs=_EPOCHS,
         gamma=1.0,
         policy_kwargs=policy_options(_HIDDEN),
         seed=1,
         device="cpu",
-        **options,
     )
-    model.set_logger(Logger(None, []))
+    return _play(learner, rollout)
+
+
+def _play(learner: Any, rollout: int) -> Play:
+    from stable_baselines3.common.logger import Logger
+
+    learner.set_logger(Logger(None, []))
 
     def play(steps: int) -> Played:
-        before = model.num_timesteps
-        model.learn(max(steps, _ROLLOUT), reset_num_timesteps=False)
-        return Played(model.num_timesteps - before)
+        before = learner.num_timesteps
+        learner.learn(max(steps, rollout), reset_num_timesteps=False)
+        return Played(learner.num_timesteps - before)
 
     return play
 

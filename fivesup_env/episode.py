@@ -12,7 +12,7 @@ from fivesup_env.actions import ends_step, only_action
 from fivesup_env.rules.chance import mix
 from fivesup_env.rules.play import start_next_round
 from fivesup_env.rules.scoring import side_of
-from fivesup_env.rules.state import RUNNING, WON, State
+from fivesup_env.rules.state import OUT, RUNNING, WON, State, States
 
 # What `play_on` returns.
 PLAYING, TERMINATED, TRUNCATED = 0, 1, 2
@@ -61,6 +61,23 @@ def match_seed(seed: int, index: int) -> int:
 def seed_of_match(seed: np.uint64, index: np.uint64) -> Any:
     """`match_seed` for kernels."""
     return seed if index == np.uint64(0) else mix(seed, index)
+
+
+def next_rounds(states: States, sides: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return with what scores, and by whom, the rounds begin that follow those which are over.
+
+    Args:
+        states: STATE[K], rounds that are over.
+        sides: S, how many sides there are.
+
+    Returns:
+        int64[K, S], raw scores, and int64[K], the seats that start, -1 for the lot (R4). After a match that is won, a
+        new one begins.
+    """
+    won = states["result"] == WON
+    scores = np.where(won[:, None], 0, states["scores"][:, :sides].astype(np.int64))
+    starters = np.where(states["result"] == OUT, states["result_of"].astype(np.int64), -1)
+    return scores, starters
 
 
 @kernel

@@ -44,11 +44,11 @@ from fivesup_env.batch import (
     step_rows,
     write_outcomes,
 )
-from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED
+from fivesup_env.episode import CHANCES, PLAYING, REWARD_NUMBERS, TERMINATED, TRUNCATED, next_rounds
 from fivesup_env.notation import IllegalAction
 from fivesup_env.observation import OBS_SIZE, SCALES, scaled
 from fivesup_env.options import Options, check_mapping
-from fivesup_env.rules.state import FULL, LOWEST_SCORE, MAX_SEED, OUT, RUNNING, STATE, WON, States, check_int
+from fivesup_env.rules.state import FULL, LOWEST_SCORE, MAX_SEED, RUNNING, STATE, WON, States, check_int
 from fivesup_env.rules.view import view
 
 _Found = TypeVar("_Found")
@@ -376,8 +376,7 @@ class FivesUpVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]])
         won = states["result"] == WON
         now = (np.arange(sides) == states["result_of"][:, None]).astype(np.float64)
         if not won.all():
-            starters = np.where(states["result"] == OUT, states["result_of"].astype(np.int64), -1)
-            now[~won] = self.options.chances(states["scores"][~won, :sides], starters[~won])
+            now[~won] = self.options.chances(*next_rounds(states[~won], sides))
         by_side = now - self._paid[ended]
         side_of_seat = np.arange(self.options.num_players) % sides
         self.rewards[ended] += by_side[:, side_of_seat].astype(np.float32)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from benchmarks import kernel
+from benchmarks import kernel, training
 from benchmarks.__main__ import main
 from benchmarks.kernel import dealt, random_rows
 from benchmarks.measure import QUICK, Measure, Played, measure_all
@@ -88,3 +89,17 @@ def test_the_usual_path_gives_the_learner_its_own_seat_and_the_margin_of_its_rou
             paid += reward
         gained = env._env.unwrapped.record["scores"][:2].astype(int) - scores
         assert paid == gained[seat] - gained[1 - seat]
+
+
+def test_training_is_measured_by_the_decisions_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sb3_contrib")
+    pytest.importorskip("yaml")
+    for name, value in (("_TABLES", 8), ("_COPIES", 2), ("_MINIBATCH", 16), ("_HIDDEN", (8,))):
+        monkeypatch.setattr(training, name, value)
+    found = {
+        measure.name: measure.prepare()(1)
+        for measure in training.training_measures(replace(QUICK, rollout=64)) + training.network_measures(QUICK)
+    }
+    assert [found[name].steps for name in (training.OURS, training.SELF_PLAY, training.USUAL)] == [64] * 3
+    assert found[training.TABLES].steps == 8
+    assert [found[f"net-2p, {batch} at once"].steps for batch in (1, 32, 1024)] == [1, 32, 1024]

@@ -90,9 +90,17 @@ def test_groups_mix_their_shards(paths: list[Path]) -> None:
         assert max(found) < group + 2  # five shards in groups of two: one of them has three
 
 
-def test_minibatches_that_are_too_large_are_refused(paths: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="minibatches of 10000 decisions are too large"):
-        shuffled(paths, size=10_000)
+def test_minibatches_are_no_larger_than_the_smallest_group(paths: list[Path], examples: Examples) -> None:
+    total = len(examples.before)
+    whole = [rows_of(part) for part in shuffled(paths, size=10_000, group=SHARDS).starting_at(0)]
+    assert [Counter(part) for part in whole] == [Counter(rows_of(examples))] * 2
+    smallest = min(len(replay(load_shard(path)).before) for path in paths)
+    singles = [len(part.before) for part in shuffled(paths, size=10_000, group=1).starting_at(0)]
+    assert set(singles) == {smallest}
+    assert total // smallest >= SHARDS
+
+
+def test_a_file_that_is_no_shard_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0.npz").write_bytes(b"")
     with pytest.raises(ValueError, match=r"0\.npz: no shard"):
         shuffled([tmp_path / "0.npz"])

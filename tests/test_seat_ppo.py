@@ -298,10 +298,12 @@ def test_the_explained_variance_is_that_of_known_decisions() -> None:
     assert abs(wanted - (1 - np.var(returns - values) / np.var(returns))) > 0.01
 
 
-def test_a_rollout_in_which_nothing_is_known_is_refused() -> None:
-    buffer = filled(2, 1, 2)
+@pytest.mark.parametrize("known", [0, 1])
+def test_a_rollout_in_which_too_little_is_known_is_refused(known: int) -> None:
+    buffer = filled(2, 2, 2)
     buffer.known[:] = False
-    with pytest.raises(ValueError, match="short"):
+    buffer.known[0, :known] = True
+    with pytest.raises(ValueError, match=r"ppo\.rollout_steps is too small"):
         next(buffer.get(2))
 
 

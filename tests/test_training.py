@@ -256,7 +256,7 @@ def test_an_earlier_run_is_never_touched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seats", [3, 4])
 def test_more_seats(seats: int, tmp_path: Path) -> None:
-    search = dataclasses.replace(TINY.search, iterations=1, shards=2, matches=1)
+    search = dataclasses.replace(TINY.search, iterations=1, prior_weight=0.0, shards=2, matches=1)
     ppo = dataclasses.replace(TINY.ppo, total_steps=64, snapshot_every=1)
     folder = trained(dataclasses.replace(TINY, num_players=seats, search=search, ppo=ppo), tmp_path / "more")
     meta = json.loads((folder / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))
@@ -271,7 +271,7 @@ def test_more_seats(seats: int, tmp_path: Path) -> None:
 
 
 def test_only_search(tmp_path: Path) -> None:
-    search = dataclasses.replace(TINY.search, iterations=1)
+    search = dataclasses.replace(TINY.search, iterations=1, prior_weight=0.0)
     folder = trained(dataclasses.replace(TINY, search=search, ppo=PpoConfig()), tmp_path / "search")
     assert same(weights(folder / "checkpoints" / "last"), weights(folder / "checkpoints" / "fit-0"))
     assert not (folder / "pool").exists()
@@ -295,6 +295,19 @@ def test_a_run_begins_with_the_weights_that_it_is_told_to(tmp_path: Path) -> Non
     second = state_of(trained(dataclasses.replace(SHORT, seed=6, start=start, ppo=nothing), tmp_path / "second"))
     assert second["policy"].keys() == weights.keys()
     assert all(torch.equal(second["policy"][name], weights[name]) for name in weights)
+
+
+def test_a_run_that_began_from_a_network_goes_on_without_it(tmp_path: Path) -> None:
+    start = trained(SHORT, tmp_path / "first") / "checkpoints" / "last"
+    config = dataclasses.replace(SHORT, seed=6, start=str(start), ppo=dataclasses.replace(SHORT.ppo, total_steps=64))
+    whole = trained(config, tmp_path / "whole")
+    with watching() as calls:
+        calls["step"].stop_at = 12
+        with pytest.raises(KeyboardInterrupt):
+            trained(config, tmp_path / "stopped")
+    shutil.rmtree(start)
+    resume(tmp_path / "stopped", show_progress=False)
+    assert_same_runs(tmp_path / "stopped", whole)
 
 
 def test_the_bar_shows_speed_time_left_and_the_last_evaluation_in_every_stage(
@@ -463,7 +476,7 @@ def test_a_process_that_ends_without_a_word_loses_what_was_not_saved_alone(
 @pytest.mark.parametrize("critic", ["separate", "hidden"])
 def test_a_run_whose_critic_has_layers_of_its_own(critic: Literal["separate", "hidden"], tmp_path: Path) -> None:
     """It goes on to the last bit, and its checkpoints are as those of any other run."""
-    search = dataclasses.replace(TINY.search, iterations=1, shards=2, matches=1)
+    search = dataclasses.replace(TINY.search, iterations=1, prior_weight=0.0, shards=2, matches=1)
     ppo = dataclasses.replace(TINY.ppo, critic=critic, total_steps=128, snapshot_every=1)
     config = dataclasses.replace(TINY, num_players=3, search=search, ppo=ppo)
     uninterrupted = trained(config, tmp_path / "whole")
@@ -492,7 +505,7 @@ def test_a_killed_script_can_be_gone_on_with(tmp_path: Path) -> None:
 
     It equals a run in this process, which makes its shards here, evaluates, and saves at the end only.
     """
-    once = dataclasses.replace(TINY, search=dataclasses.replace(TINY.search, iterations=1))
+    once = dataclasses.replace(TINY, search=dataclasses.replace(TINY.search, iterations=1, prior_weight=0.0))
     often = EvalConfig(every_minutes=0, opponents=(), rating_matches=0)
     config = dataclasses.replace(once, run="runs/x", evaluation=often)
     (tmp_path / "tiny.yaml").write_text(as_yaml(config), encoding="utf-8")

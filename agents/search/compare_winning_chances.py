@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,13 +20,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent import Agent
+from agents.agent import Agent, make_player
 from agents.arena.statistics import Estimate, ratio_estimate
 from agents.search.fit_winning_chances import samples_of
+from agents.search.progress import teller
 from agents.search.self_play import MOST_MATCHES, play_matches
 from agents.search.winning_chances import STROKE, WinningChances, load_winning_chances
-from fivesup_env.cli.arguments import CommandError, whole
-from fivesup_env.cli.seats import make_one
+from fivesup_env.cli.arguments import whole
 from fivesup_env.rules.state import MAX_SEED
 
 _LEAST: Final = 2.0**-17  # half a step of stored chances: what was rounded to 0 may still come
@@ -127,19 +126,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         other = load_winning_chances(given.players, target=stored.target, path=given.file)
     except (OSError, ValueError) as error:
         parser.error(f"argument FILE: {error}")
-    began, told = time.perf_counter(), 0
-
-    def progress(done: int) -> None:
-        nonlocal told
-        if done * _TOLD // given.matches > told:
-            told = done * _TOLD // given.matches
-            seconds = time.perf_counter() - began
-            print(f"{done} of {given.matches} matches, {seconds:.0f} s", file=sys.stderr, flush=True)
-
+    progress = teller(given.matches, "matches", _TOLD)
     try:
-        agent = make_one(given.agent, given.players)
+        agent = make_player(given.agent, given.players)
         starts = round_starts(agent, given.players, given.matches, given.seed, progress=progress)
-    except (CommandError, ValueError) as error:
+    except (ImportError, ValueError) as error:
         parser.error(f"argument --agent: {error}")
     print(report(str(given.file), stored, other, starts))
     return 0

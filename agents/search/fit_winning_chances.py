@@ -17,7 +17,6 @@ import argparse
 import itertools
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,18 +25,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.agent import Agent
+from agents.agent import Agent, make_player
+from agents.search.progress import teller
 from agents.search.round_boxes import ZONES, play_boxes, solve, spread
 from agents.search.self_play import play_rounds
 from agents.search.winning_chances import STROKE, WinningChances, save_winning_chances, table_of_frame
-from fivesup_env.cli.arguments import CommandError, whole
-from fivesup_env.cli.seats import make_one
+from fivesup_env.cli.arguments import whole
+from fivesup_env.episode import next_rounds
 from fivesup_env.options import check_choice
 from fivesup_env.policies import GREEDY, RANDOM
 from fivesup_env.rules.state import (
     MAX_SEED,
     MAX_SIDES,
-    OUT,
     RUNNING,
     STATE,
     TARGET,
@@ -127,13 +126,12 @@ def samples_of(states: States) -> RoundSamples:
     if (states["result"] == RUNNING).any():
         raise ValueError(f"row {int((states['result'] == RUNNING).argmax())}: the round is not over")
     sides = num_sides(int(states["num_players"][0]))
-    of = states["result_of"].astype(np.int64)
     return RoundSamples(
         states["round_scores"][:, :sides].astype(np.int64),
         states["starter"].astype(np.int64),
         states["scores"][:, :sides].astype(np.int64),
-        np.where(states["result"] == OUT, of, -1),
-        np.where(states["result"] == WON, of, -1),
+        next_rounds(states, sides)[1],
+        np.where(states["result"] == WON, states["result_of"].astype(np.int64), -1),
     )
 
 
@@ -274,20 +272,13 @@ def _fitted(given: argparse.Namespace) -> WinningChances:
     Raises:
         ValueError: they do not go together, or the agent fails; names flag and value.
     """
-    began, told = time.perf_counter(), 0
-
-    def progress(done: int) -> None:
-        nonlocal told
-        total, what = (BATCHES, "batches") if given.agent is None else (given.rounds, "rounds")
-        if done * BATCHES // total > told:
-            told = done * BATCHES // total
-            print(f"{done} of {total} {what}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-
+    total, what = (BATCHES, "batches") if given.agent is None else (given.rounds, "rounds")
+    progress = teller(total, what, BATCHES)
     if given.agent is not None:
         try:
-            agent = make_one(given.agent, given.players)
+            agent = make_player(given.agent, given.players)
             return fit_agent(given.players, agent, given.rounds, given.seed, source=given.agent, progress=progress)
-        except (CommandError, ValueError) as error:
+        except (ImportError, ValueError) as error:
             raise ValueError(f"argument --agent: {error}") from None
     if given.rounds < BATCHES * FEWEST_ROUNDS:
         raise ValueError(

@@ -18,8 +18,9 @@ from agents.agent import Agent, decision_keys
 from agents.search.round_boxes import ZONES
 from agents.search.winning_chances import STROKE
 from fivesup_env._jit import kernel
+from fivesup_env.episode import next_rounds
 from fivesup_env.rules.chance import below, mix
-from fivesup_env.rules.state import MAX_SEED, OUT, TARGET, WON, States, check_int
+from fivesup_env.rules.state import MAX_SEED, TARGET, WON, States, check_int
 from fivesup_env.vector_env import FivesUpVectorEnv
 
 MOST_MATCHES: Final = 1_000_000  # played at once: they take some gigabytes
@@ -135,10 +136,7 @@ class _Tables:
         Where it won the match a new one begins, at drawn scores if `draws`, bool[K], says so.
         """
         states = self._game.states[rows]
-        won = states["result"] == WON
-        scores = np.where(won[:, None], 0, states["scores"][:, : self._sides].astype(np.int64))
-        starters = np.where(states["result"] == OUT, states["result_of"].astype(np.int64), -1)
-        self._next = scores, starters, won & draws
+        self._next = *next_rounds(states, self._sides), draws & (states["result"] == WON)
         self._game.begin_next(rows)
         self._plies[rows] = 0
 

@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
-from agents.agent import Agent, is_network, make_agent
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agents.agent import check_seats, is_network, load_network, make_agent, make_player
 from agents.network import NetworkAgent
 from agents.search.pimc import PimcAgent
 from agents.training.config import Config
 
 
 def check_agents(config: Config) -> None:
-    """Make every agent that a configuration names.
+    """Make every agent that a configuration names, but for `start`.
 
     Raises:
         ValueError: one cannot be made, or cannot play where the configuration puts it; names key and agent.
     """
-    if config.start:
-        _check_start(config)
+    seats = config.num_players
     for text in config.evaluation.opponents:
-        _made("evaluation.opponents", text, config.num_players)
+        with _named("evaluation.opponents"):
+            check_seats(text, make_agent(text), seats)
     for text in config.ppo.pool:
-        if getattr(_made("ppo.pool", text, config.num_players), "sees_all", False):
-            raise ValueError(f"ppo.pool: agent {text!r} sees hidden tiles, and nobody in the pool may")
-    teacher = _made("search.teacher", config.search.teacher, config.num_players)
-    if type(teacher) is not PimcAgent or teacher.sees_all:  # one that a network guides: see `search.prior_weight`
+        with _named("ppo.pool"):
+            make_player(text, seats)
+    with _named("search.teacher"):
+        teacher = make_player(config.search.teacher, seats)
+    if type(teacher) is not PimcAgent:  # one that a network guides: see `search.prior_weight`
         raise ValueError(f'search.teacher must be a search, as "pimc:20", not {config.search.teacher!r}')
 
 
-def _check_start(config: Config) -> None:
+def load_start(config: Config) -> NetworkAgent:
+    """Return the network that a configuration starts from.
+
+    Raises:
+        ValueError: it is no network, or not such a one as the configuration trains; names the key.
+    """
     if not is_network(config.start):
         raise ValueError(f"start must be a network, such as net-2p or the folder of a checkpoint, not {config.start!r}")
-    network = _made("start", config.start, config.num_players)
-    assert isinstance(network, NetworkAgent)
-    for key, found in (("hidden", network.hidden), ("reward_scale", network.reward_scale)):
-        wanted = getattr(config, key)
-        if found not in (None, wanted):
-            raise ValueError(f"start: {config.start!r} has {key} = {found}, and the configuration {wanted}")
+    with _named("start"):
+        network = load_network(config.start)
+        check_seats(config.start, network, config.num_players)
+    wanted: dict[str, Any] = {"hidden": config.hidden}
+    if config.search.iterations or config.ppo.in_chances():
+        wanted["reward_scale"] = config.reward_scale
+    for key, value in wanted.items():
+        if getattr(network, key) not in (None, value):
+            raise ValueError(f"start: {config.start!r} has {key} = {getattr(network, key)}, and the run {value}")
+    return network
 
 
-def _made(key: str, text: str, num_players: int) -> Agent:
+@contextmanager
+def _named(key: str) -> Iterator[None]:
     try:
-        agent = make_agent(text)
+        yield
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
-    seats = getattr(agent, "num_players", None)
-    if seats not in (None, num_players):
-        raise ValueError(f"{key}: agent {text!r} is for {seats} seats, and num_players is {num_players}")
-    return agent

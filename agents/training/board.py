@@ -136,6 +136,8 @@ class Ratings:
         texts = {number: member.text for number, member in self.pool.members.items()}
         zero = next((number for number, text in texts.items() if text == _ZERO), min(texts))
         agents = {number: make_agent(text) for number, text in texts.items()}
+        for agent in agents.values():
+            agent.reset(self._deals["seed"])
         pairs = [(number, zero) for number in agents if number != zero]
         self._kept = {
             (a, b): self._kept[a, b] if (a, b) in self._kept else self._scores(agents[a], agents[b]) for a, b in pairs

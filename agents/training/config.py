@@ -95,6 +95,10 @@ class PpoConfig:
     snapshot_every: int = 20  # updates between two copies of the learner that join the pool
     snapshots: int = 10  # at most so many; the oldest leave
 
+    def in_chances(self) -> bool:
+        """Tell whether a round pays the change of the chance to win, and nothing before it is over."""
+        return self.reward == "win" and not self.shaping
+
 
 @dataclass(frozen=True)
 class EvalConfig:
@@ -142,6 +146,11 @@ class Config:
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
         if not self.hidden:
             raise ValueError("hidden must have at least one width")
+        if self.search.prior_weight and self.search.iterations < 2:
+            raise ValueError(
+                f"search.prior_weight must be 0, not {self.search.prior_weight}, with search.iterations = "
+                f"{self.search.iterations}: the first iteration has no network yet"
+            )
         self._check_rules()
         self._check_rewards()
 
@@ -220,7 +229,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "fit.group": (1, 100_000),
     "ppo.total_steps": (0, 2**53),
     "ppo.num_envs": (1, _MOST),
-    "ppo.rollout_steps": (1, _MOST),
+    "ppo.rollout_steps": (2, _MOST),
     "ppo.minibatch_size": (2, _MOST),
     "ppo.epochs": (1, 1000),
     "ppo.learning_rate": (0, 1),

@@ -51,24 +51,24 @@ class Minibatches:
     Args:
         paths: the shards.
         passes: how often each decision comes up.
-        size: decisions in a minibatch; what is left of a group is left out.
+        size: decisions in a minibatch, or as many as the smallest group has; what is left of a group is left out.
         group: shards that are mixed with each other.
         seed: of the order.
 
     Raises:
-        ValueError: a file is no shard, or a group has fewer decisions than a minibatch.
+        ValueError: a file is no shard.
     """
 
     def __init__(self, paths: Sequence[Path], *, passes: int, size: int, group: int, seed: int) -> None:
         self._shards: list[Shard] = [load_shard(path) for path in paths]
-        self._size, self._seed = size, seed
+        self._seed = seed
         self._groups: list[NDArray[np.int64]] = []
         for number in range(passes):
             order = np.random.default_rng([seed, number]).permutation(len(paths))
             self._groups += np.array_split(order, max(len(paths) // group, 1))
-        self._steps = [sum(len(self._shards[k].actions) for k in each) // size for each in self._groups]
-        if not all(self._steps):
-            raise ValueError(f"minibatches of {size} decisions are too large for {min(map(len, self._groups))} shards")
+        decisions = [sum(len(self._shards[k].actions) for k in each) for each in self._groups]
+        self._size = min(size, *decisions)
+        self._steps = [count // self._size for count in decisions]
 
     def __len__(self) -> int:
         """Return the number of minibatches, of all passes together."""
@@ -146,7 +146,14 @@ class Fit:
 
 
 def losses_of(policy: MaskableActorCriticPolicy, examples: Examples, temperature: float, reward_scale: float) -> Losses:
-    """Return what is to be made small."""
+    """Return how far a network is from the values of N examples.
+
+    Args:
+        policy: the network.
+        examples: N decisions.
+        temperature: the policy's target is the softmax of the values divided by this.
+        reward_scale: the value's target is what the best action changes in the chance to win, times this.
+    """
     device = policy.device
     observations, masks, values, before = (torch.from_numpy(array).to(device) for array in examples)
     illegal = masks == 0

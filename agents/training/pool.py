@@ -76,6 +76,7 @@ class Pool:
         """Return an opponent."""
         if number not in self._agents:
             self._agents[number] = make_agent(self.members[number].text, sample=True)
+            self._agents[number].reset(number)
         return self._agents[number]
 
     def note(self, number: int, won: bool) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from agents.network import NetworkAgent
-from agents.training.config import as_yaml, read_config
 from fivesup_env.files import replacing
 
 _DATA = Path(__file__).parents[1] / "data"
@@ -35,7 +34,7 @@ def publish(checkpoint: Path, target: Path, **facts: Any) -> None:
     """
     weights = NetworkAgent.load(checkpoint).policy.state_dict()
     meta = json.loads((checkpoint / "meta.json").read_text(encoding="utf-8"))
-    config = as_yaml(read_config(checkpoint.parents[1] / "config.yaml")).splitlines()
+    config = (checkpoint.parents[1] / "config.yaml").read_text(encoding="utf-8").splitlines()
     meta |= facts | {"config": [line for line in config if not line.startswith("run:")]}  # but for its own place
     target.mkdir(exist_ok=True)
     halved = {tensor.data_ptr(): tensor.half() for tensor in weights.values()}  # layers have several names

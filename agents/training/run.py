@@ -37,11 +37,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
-from agents.agent import load_network, make_agent
+from agents.agent import make_agent
 from agents.arena.blocks import block_scores, block_size, play_blocks
 from agents.arena.statistics import Estimate, estimate
-from agents.network import NetworkAgent, make_policy, policy_options, save_checkpoint
-from agents.training.agent_names import check_agents
+from agents.network import NetworkAgent, make_policy, save_checkpoint
+from agents.training.agent_names import check_agents, load_start
 from agents.training.board import Ratings, log_example
 from agents.training.config import Config, as_yaml, read_config
 from agents.training.distill import Fit, Minibatches, held_out
@@ -49,7 +49,7 @@ from agents.training.hidden_hands import hands_size
 from agents.training.pool import Pool
 from agents.training.reward_table import copy_reward_table, reward_table
 from agents.training.search_data import SearchPlan, generate, load_shard, replay
-from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer
+from agents.training.seat_ppo import RegularizedPolicy, make_learner
 from agents.training.tables import SelfPlayVecEnv
 from fivesup_env.files import replacing
 
@@ -58,6 +58,7 @@ _RUN_GAP: Final = 10**12  # between the match seeds of two runs whose `seed` dif
 _PART_GAP: Final = 10**9  # between those of two iterations of a run; self-play's come after all of them
 _LOG_EVERY: Final = 50  # minibatches of a fit
 _STATE: Final = "state.pt"
+_STATE_VERSION: Final = 2  # of what it holds
 
 
 def train(config: Config, *, show_progress: bool = True) -> Path:
@@ -70,7 +71,13 @@ def train(config: Config, *, show_progress: bool = True) -> Path:
     """
     check_agents(config)
     reward_table(config)
-    return _Trainer(config, _new_run_folder(config), show_progress).run()
+    start = load_start(config).policy.state_dict() if config.start else None
+    trainer = _Trainer(config, _new_run_folder(config), show_progress)
+    if start is not None:
+        trainer.policy.load_state_dict(start)
+    trainer.mark({})
+    trainer.save()  # from now on, nothing but the folder is needed to go on
+    return trainer.run()
 
 
 def resume(folder: Path, *, show_progress: bool = True) -> Path:
@@ -125,8 +132,6 @@ class _Trainer:
         torch.manual_seed(config.seed)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.policy: MaskableActorCriticPolicy = make_policy(config.hidden).to(self.device)
-        if config.start:
-            self.policy.load_state_dict(load_network(config.start).policy.state_dict())
         self.iteration = 0
         self.kept: dict[str, Any] = {}
         self.best = -1.0
@@ -142,15 +147,16 @@ class _Trainer:
     # Going on
 
     def load(self) -> None:
-        """Take up the state that was saved last, if any was."""
+        """Take up the state that was saved last."""
         path = self.folder / _STATE
-        if not path.is_file():
-            return
-        self.marked = path.read_bytes()
+        try:
+            self.marked = path.read_bytes()
+        except OSError as error:
+            raise ValueError(f"{self.folder} holds no run that can be gone on with: {error}") from None
         try:
             self._go_back()
         except Exception as error:  # whatever torch finds wrong with a damaged file
-            raise ValueError(f"{path} is damaged: {error}") from None
+            raise ValueError(f"{path} is damaged, or of another version of fivesup: {error}") from None
 
     def mark(self, stage: dict[str, Any]) -> None:
         """Note all that is needed to go on from here, `stage` being what the stage needs: where nothing is half done.
@@ -158,6 +164,7 @@ class _Trainer:
         An interrupt can come in the middle of an update, so what is saved is always a state that was marked.
         """
         state = {
+            "version": _STATE_VERSION,
             "policy": self.policy.state_dict(),
             "iteration": self.iteration,
             "stage": stage,
@@ -180,10 +187,12 @@ class _Trainer:
     def _go_back(self) -> None:
         """Take up the state that was marked last."""
         state = torch.load(io.BytesIO(self.marked), weights_only=True, map_location=self.device)
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(f"it is of version {state.get('version')}, not {_STATE_VERSION}")
         self.policy.load_state_dict(state["policy"])
         self.iteration, self.kept = state["iteration"], state["stage"]
         self.best, self.seconds, self.steps = state["best"], state["seconds"], state["steps"]
-        self.value_per_logit = state.get("value_per_logit")  # runs of earlier versions have none
+        self.value_per_logit = state["value_per_logit"]
         self.started = time.monotonic()
 
     def _seconds(self) -> float:
@@ -203,8 +212,8 @@ class _Trainer:
 
     def _facts(self) -> dict[str, Any]:
         """Return the units of the network's values and logits where these are the chance to win, and its rules."""
-        ppo, rules = self.config.ppo, self.config.rules.changed()
-        in_chances = not self.steps or (ppo.reward == "win" and not ppo.shaping)
+        rules = self.config.rules.changed()
+        in_chances = self.config.ppo.in_chances() if self.steps else self.config.search.iterations > 0
         facts: dict[str, Any] = {"reward_scale": self.config.reward_scale} if in_chances else {}
         if self.value_per_logit is not None and not self.steps:  # self-play gives the logits another meaning
             facts["value_per_logit"] = self.value_per_logit
@@ -214,8 +223,6 @@ class _Trainer:
 
     def run(self) -> Path:
         """Run what is left; save when it ends, however it ends."""
-        if not self.marked:
-            self.mark({})
         try:
             while self.iteration < self.config.search.iterations:
                 self._learn_from_search()
@@ -328,31 +335,12 @@ class _Trainer:
         pool.sweep()
 
     def _model(self, tables: SelfPlayVecEnv) -> MaskablePPO:
-        ppo = self.config.ppo
-        model = MaskablePPO(
-            RegularizedPolicy,
-            tables,
-            learning_rate=lambda progress: ppo.learning_rate * max(progress, 0.0),
-            n_steps=ppo.rollout_steps,
-            batch_size=ppo.minibatch_size,
-            n_epochs=ppo.epochs,
-            gamma=ppo.gamma,
-            gae_lambda=ppo.gae_lambda,
-            clip_range=ppo.clip_range,
-            ent_coef=1.0,  # the policy weighs its regulariser itself
-            vf_coef=ppo.value_coef,
-            policy_kwargs=policy_options(self.config.hidden),
-            rollout_buffer_class=SeatRolloutBuffer,
-            rollout_buffer_kwargs={"tables": tables},
-            seed=self.config.seed,
-            device=self.device,
-        )
+        model = make_learner(self.config, tables, self.device)
         policy = model.policy
         assert isinstance(policy, RegularizedPolicy)
         policy.load_state_dict(self.policy.state_dict())
-        policy.entropy_coef, policy.anchor_coef, policy.value_coef = ppo.entropy_coef, ppo.anchor_coef, ppo.value_coef
-        if ppo.critic != "shared":
-            num_hidden = hands_size(self.config.num_players) if ppo.critic == "hidden" else 0
+        if self.config.ppo.critic != "shared":
+            num_hidden = hands_size(self.config.num_players) if self.config.ppo.critic == "hidden" else 0
             policy.take_critic(num_hidden, model.max_grad_norm)
         self.policy = policy
         model.set_logger(self.logger)
@@ -369,7 +357,11 @@ class _Trainer:
         training = self.policy.training
         found: dict[str, Estimate] = {}
         for text in wanted.opponents:
-            blocks = play_blocks(agent, make_agent(text), num_players, **deals, **rules)
+            opponent = make_agent(text)
+            opponent.reset(_EVAL_SEED)
+            blocks = play_blocks(agent, opponent, num_players, **deals, **rules)
+            if reasons := blocks.forfeit_reasons[1]:
+                tqdm.write(f"{text} forfeited matches: {reasons[0]}", file=sys.stderr)
             found[text] = estimate(block_scores(blocks, num_players))
             for name in ("mean", "low", "high"):
                 self.logger.record(f"arena/win_rate_{text}_{name}", getattr(found[text], name))
@@ -503,7 +495,7 @@ class _SelfPlay(BaseCallback):
         model._last_obs = self.tables.load_state_dict(arrays)
         model._last_episode_starts = np.ones(self.tables.num_envs, np.bool_)
         words, position, has_gauss, cached = state["numpy"]
-        np.random.set_state(("MT19937", words.numpy().astype(np.uint32), position, has_gauss, cached))
+        np.random.set_state(("MT19937", words.cpu().numpy().astype(np.uint32), position, has_gauss, cached))
         torch.set_rng_state(state["torch"].cpu())
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer, MaskableRolloutBufferSamples
 from sb3_contrib.common.maskable.distributions import MaskableCategorical
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
-from agents.network import logits_and_values
+from agents.network import logits_and_values, policy_options
+from agents.training.config import Config
 from agents.training.critic import Critic
 from agents.training.tables import SelfPlayVecEnv
 from fivesup_env._jit import kernel
@@ -85,7 +87,7 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
         its values and returns is of them.
 
         Raises:
-            ValueError: there is no such decision.
+            ValueError: there are fewer than two such decisions: PPO needs their deviation.
         """
         if not self.generator_ready:
             known = self.swap_and_flatten(self.known[..., None])[:, 0]
@@ -93,9 +95,10 @@ class SeatRolloutBuffer(MaskableRolloutBuffer):
                 setattr(self, name, self.swap_and_flatten(getattr(self, name))[known])
             self.generator_ready = True
         order = np.random.permutation(len(self.actions))
-        if not len(order):
+        if len(order) < 2:
             raise ValueError(
-                "no seat comes to a second decision, or to an episode's end, in a rollout as short as this"
+                "ppo.rollout_steps is too small: fewer than two decisions of this rollout are followed by another of "
+                "their seat, or by the end of the episode"
             )
         # A half is rounded down: PPO divides by a deviation within the minibatch, and one decision has none.
         count = max(math.ceil(len(order) / (batch_size or len(order)) - 0.5), 1)
@@ -175,7 +178,10 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
     def forward(
         self, obs: torch.Tensor, deterministic: bool = False, action_masks: NDArray[np.bool_] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return actions [N], values [N, 1] and log-probabilities [N]; the policy sees the public part of `obs`."""
+        """Return actions [N], values [N, 1] and log-probabilities [N] for what the tables observe, int8[N, 696 ...].
+
+        The policy sees the first 696 numbers alone.
+        """
         actions, values, log_probs = super().forward(obs[:, :OBS_SIZE], deterministic, action_masks)
         return actions, values if self.critic is None else self.predict_values(obs), log_probs
 
@@ -186,7 +192,7 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
     def evaluate_actions(
         self, obs: torch.Tensor, actions: torch.Tensor, action_masks: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return values [N], log-probabilities of the actions [N], and the regulariser [N]."""
+        """Return values [N], log-probabilities of the actions [N], and the regulariser [N]; `obs` as for `forward`."""
         assert action_masks is not None
         public = obs[:, :OBS_SIZE]
         logits, public_values = logits_and_values(self, public)
@@ -207,6 +213,33 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
             slow = MaskableCategorical(logits=logits_and_values(self.anchor, obs)[0], masks=action_masks)
         terms: torch.Tensor = own.probs * (own.logits - slow.logits)
         return terms.masked_fill(action_masks == 0, 0.0).sum(1)
+
+
+def make_learner(config: Config, tables: SelfPlayVecEnv, device: str) -> MaskablePPO:
+    """Return PPO at these tables as `config.ppo` wants it, its network new and without a critic of its own."""
+    ppo = config.ppo
+    learner = MaskablePPO(
+        RegularizedPolicy,
+        tables,
+        learning_rate=lambda progress: ppo.learning_rate * max(progress, 0.0),
+        n_steps=ppo.rollout_steps,
+        batch_size=ppo.minibatch_size,
+        n_epochs=ppo.epochs,
+        gamma=ppo.gamma,
+        gae_lambda=ppo.gae_lambda,
+        clip_range=ppo.clip_range,
+        ent_coef=1.0,  # the policy weighs its regulariser itself
+        vf_coef=ppo.value_coef,
+        policy_kwargs=policy_options(config.hidden),
+        rollout_buffer_class=SeatRolloutBuffer,
+        rollout_buffer_kwargs={"tables": tables},
+        seed=config.seed,
+        device=device,
+    )
+    policy = learner.policy
+    assert isinstance(policy, RegularizedPolicy)
+    policy.entropy_coef, policy.anchor_coef, policy.value_coef = ppo.entropy_coef, ppo.anchor_coef, ppo.value_coef
+    return learner
 
 
 @kernel

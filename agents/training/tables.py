@@ -27,6 +27,7 @@ from agents.agent import Agent
 from agents.search.winning_chances import WinningChances, load_winning_chances
 from agents.training.hidden_hands import full_space, with_hands
 from agents.training.shaping import potentials
+from fivesup_env.episode import next_rounds
 from fivesup_env.opponents import opponent_keys
 from fivesup_env.options import EpisodeName, RewardName
 from fivesup_env.rules.chance import mix
@@ -132,7 +133,7 @@ class SelfPlayVecEnv(VecEnv):
         super().__init__(num_envs, space, self.game.single_action_space)
 
     def reset(self) -> NDArray[np.int8]:
-        """Deal a new match at every table, always the same ones."""
+        """Deal a new match at every table, always the same ones; return the observations, as `step_wait` does."""
         self._deal_all()
         self._begun[:] = 0
         self._clear()
@@ -147,6 +148,10 @@ class SelfPlayVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Take the learner's actions and play to its next decision at every table.
+
+        Returns:
+            int8[N, 696], the observations of the seats to move, or those of `with_hands`; float32[N], what the seats
+            that acted earned; bool[N], whether an episode ended; and N empty infos.
 
         Raises:
             IllegalAction: an action is not legal; names the first such table. No match has moved.
@@ -225,9 +230,7 @@ class SelfPlayVecEnv(VecEnv):
         gained = states["scores"].astype(np.int64) - states["round_scores"]
         self._counts[4:] += states["drawn"].sum(dtype=np.int64), gained[:, : self.sides].sum()
         self._note_results(rows[won], states["result_of"][won])
-        scores = np.where(won[:, None], 0, states["scores"][:, : self.sides].astype(np.int64))
-        starters = np.where(states["result"] == OUT, states["result_of"].astype(np.int64), -1)
-        self._next = scores, starters
+        self._next = next_rounds(states, self.sides)
         self.game.begin_next(rows)
         self._plies[rows] = 0
         self._begun[rows[won]] += 1

@@ -37,18 +37,12 @@ def make_one(text: str, num_players: int) -> Agent:
     Raises:
         CommandError: it names none, one that sees hidden tiles, or a network for another number of seats.
     """
-    from agents import make_agent
+    from agents import make_player
 
     try:
-        agent = make_agent(text)
+        return make_player(text, num_players)
     except (ValueError, ImportError) as error:
         raise CommandError(error) from None
-    if getattr(agent, "sees_all", False):
-        raise CommandError(f"agent {text!r} sees hidden tiles: it can only play in the arena")
-    trained_for = getattr(agent, "num_players", None)
-    if trained_for not in (None, num_players):
-        raise CommandError(f"agent {text!r} was trained for {trained_for} seats, and the match has {num_players}")
-    return agent
 
 
 def agent_move(agent: Agent, position: Position, seed: int, ply: int) -> str:

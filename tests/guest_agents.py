@@ -70,6 +70,20 @@ class Moody(Keyed):
         super().__init__(lambda key: moods[key]() if key in moods else None)
 
 
+class Ready(Keyed):
+    """Plays only after a reset."""
+
+    def act(self, views: Any, masks: Any, keys: Any) -> Any:
+        if self.seed == -1:
+            raise RuntimeError("not ready")
+        return super().act(views, masks, keys)
+
+
+def refuses() -> Keyed:
+    """An agent that never plays."""
+    return Keyed(lambda key: [][0])
+
+
 def rarely(misbehave: Callable[[], Any]) -> Keyed:
     """An agent that misbehaves at one of `RARE` keys."""
     return Keyed(lambda key: misbehave() if key % RARE == 0 else None)

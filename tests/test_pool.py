@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,6 +88,11 @@ def test_names_are_short_and_no_two_alike(tmp_path: Path) -> None:
 
 
 # Results
+
+
+def test_an_opponent_is_reset_before_it_plays(tmp_path: Path) -> None:
+    agent: Any = Pool(["random", "tests.guest_agents:Ready"], tmp_path, 0).agent(1)
+    assert agent.seed == 1
 
 
 def test_results_fade(tmp_path: Path) -> None:

@@ -287,6 +287,17 @@ def test_only_self_play_with_every_seat_the_learners(tmp_path: Path) -> None:
     assert state_of(folder)["steps"] == 32
 
 
+def test_opponents_of_the_evaluation_are_reset_and_their_forfeits_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guests = ("tests.guest_agents:Ready", "tests.guest_agents:refuses")
+    evaluation = dataclasses.replace(SHORT.evaluation, opponents=guests, rating_matches=0)
+    trained(dataclasses.replace(SHORT, evaluation=evaluation), tmp_path / "run")
+    told = capsys.readouterr().err
+    assert "Ready forfeited" not in told
+    assert "tests.guest_agents:refuses forfeited matches: " in told
+
+
 def test_a_run_begins_with_the_weights_that_it_is_told_to(tmp_path: Path) -> None:
     first = trained(SHORT, tmp_path / "first")
     weights = state_of(first)["policy"]

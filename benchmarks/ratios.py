@@ -76,11 +76,18 @@ def _within(results: Results, scale: Scale) -> list[Ratio | None]:
 
 
 def _of_training(results: Results) -> list[Ratio | None]:
-    ours, usual, tables = (results.rates("training", name) for name in (training.OURS, training.USUAL, training.TABLES))
-    return [
-        _compare(f"{training.OURS} / {training.USUAL}", ours, usual, "at least 5"),
-        _compare(f"{training.OURS}: share of the tables in its time", ours, tables, "at most 0.05"),
-    ]
+    def rates(name: str) -> list[float]:
+        return results.rates("training", name)
+
+    found = []
+    for hidden in training.NETWORKS:
+        every, one, usual = (
+            training.ppo_name(place, hidden) for place in (training.EVERY_SEAT, training.ONE_SIDE, training.USUAL)
+        )
+        found.append(_compare(f"{one} / {training.USUAL}", rates(one), rates(usual), "at least 5"))
+        alone = rates(training.alone_name(training.EVERY_SEAT))
+        found.append(_compare(f"{every}: share of the tables in its time", rates(every), alone, "at most 0.05"))
+    return found
 
 
 def _flatness(results: Results, scale: Scale) -> Ratio | None:

@@ -30,15 +30,25 @@ from fivesup_env.vector_env import FivesUpVectorEnv
 
 _NETWORK: Final = "net-2p"
 _BATCHES: Final = (1, 32, 1024)
-_HIDDEN: Final = (512, 512)
+NETWORKS: Final = ((128, 128), (512, 256))  # widths of `configs/smoke.yaml` and of `configs/2p.yaml`
 _TABLES: Final = 1024
 _COPIES: Final = 8
 _MINIBATCH: Final = 2048
 _EPOCHS: Final = 3
 
-OURS, USUAL = f"PPO, {_TABLES} tables", f"PPO, DummyVecEnv of {_COPIES} AEC environments"
-SELF_PLAY = f"PPO, {_TABLES} tables, every seat"
-TABLES = f"the tables alone, {_TABLES} of them"
+EVERY_SEAT = f"{_TABLES} tables, every seat the learner's"
+ONE_SIDE = f"{_TABLES} tables, one side the learner's"
+USUAL = f"DummyVecEnv of {_COPIES} AEC environments"
+
+
+def ppo_name(place: str, hidden: tuple[int, ...]) -> str:
+    """Return the name of a measurement of learning."""
+    return f"PPO of {' x '.join(map(str, hidden))}, {place}"
+
+
+def alone_name(place: str) -> str:
+    """Return the name of a measurement of tables without a learner."""
+    return f"random play, {place}"
 
 
 def network_measures(scale: Scale) -> list[Measure]:
@@ -88,13 +98,17 @@ def training_measures(scale: Scale) -> list[Measure]:
     """
     from agents.training import run  # noqa: F401  # so that it is missed here rather than in a run
 
-    cases: tuple[tuple[str, Callable[[], Play]], ...] = (
-        (OURS, partial(_learning, scale.rollout, opponent=True)),
-        (SELF_PLAY, partial(_learning, scale.rollout, opponent=False)),
-        (USUAL, partial(_usual, scale.rollout)),
-        (TABLES, _tables),
-    )
-    return [Measure("training", name, prepare, unit="decisions") for name, prepare in cases]
+    found = []
+    for hidden in NETWORKS:
+        cases: tuple[tuple[str, Callable[[], Play]], ...] = (
+            (EVERY_SEAT, partial(_learning, scale.rollout, hidden, opponent=False)),
+            (ONE_SIDE, partial(_learning, scale.rollout, hidden, opponent=True)),
+            (USUAL, partial(_usual, scale.rollout, hidden)),
+        )
+        found += [Measure("training", ppo_name(place, hidden), prepare, unit="decisions") for place, prepare in cases]
+    for place, opponent in ((EVERY_SEAT, False), (ONE_SIDE, True)):
+        found.append(Measure("training", alone_name(place), partial(_tables, opponent), unit="decisions"))
+    return found
 
 
 def _make_tables(opponent: bool) -> Any:
@@ -113,16 +127,16 @@ def _make_tables(opponent: bool) -> Any:
     )
 
 
-def _learning(rollout: int, opponent: bool) -> Play:
+def _learning(rollout: int, hidden: tuple[int, ...], opponent: bool) -> Play:
     """PPO as `train.py` does it."""
     from agents.training.config import Config, PpoConfig
     from agents.training.seat_ppo import make_learner
 
     ppo = PpoConfig(num_envs=_TABLES, rollout_steps=rollout // _TABLES, minibatch_size=_MINIBATCH, epochs=_EPOCHS)
-    return _play(make_learner(Config(hidden=_HIDDEN, ppo=ppo), _make_tables(opponent), "cpu"), rollout)
+    return _play(make_learner(Config(hidden=hidden, ppo=ppo), _make_tables(opponent), "cpu"), rollout)
 
 
-def _usual(rollout: int) -> Play:
+def _usual(rollout: int, hidden: tuple[int, ...]) -> Play:
     from sb3_contrib import MaskablePPO
     from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -135,7 +149,7 @@ def _usual(rollout: int) -> Play:
         batch_size=_MINIBATCH,
         n_epochs=_EPOCHS,
         gamma=1.0,
-        policy_kwargs=policy_options(_HIDDEN),
+        policy_kwargs=policy_options(hidden),
         seed=1,
         device="cpu",
     )
@@ -155,9 +169,9 @@ def _play(learner: Any, rollout: int) -> Play:
     return play
 
 
-def _tables() -> Play:
-    """The tables of `OURS` with random actions: what the environment takes of its time."""
-    tables = _make_tables(opponent=True)
+def _tables(opponent: bool) -> Play:
+    """Tables with random actions: what the environment takes of the time of learning."""
+    tables = _make_tables(opponent)
     tables.reset()
     keys, actions = np.arange(_TABLES, dtype=np.uint64), np.zeros(_TABLES, np.int64)
 

@@ -94,12 +94,13 @@ def test_the_usual_path_gives_the_learner_its_own_seat_and_the_margin_of_its_rou
 def test_training_is_measured_by_the_decisions_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sb3_contrib")
     pytest.importorskip("yaml")
-    for name, value in (("_TABLES", 8), ("_COPIES", 2), ("_MINIBATCH", 16), ("_HIDDEN", (8,))):
+    for name, value in (("_TABLES", 8), ("_COPIES", 2), ("_MINIBATCH", 16), ("NETWORKS", ((8,), (4, 4)))):
         monkeypatch.setattr(training, name, value)
     found = {
         measure.name: measure.prepare()(1)
         for measure in training.training_measures(replace(QUICK, rollout=64)) + training.network_measures(QUICK)
     }
-    assert [found[name].steps for name in (training.OURS, training.SELF_PLAY, training.USUAL)] == [64] * 3
-    assert found[training.TABLES].steps == 8
+    learning = [name for name in found if name.startswith("PPO")]
+    assert [found[name].steps for name in learning] == [64] * 6
+    assert [found[name].steps for name in found if name.startswith("random play")] == [8] * 2
     assert [found[f"net-2p, {batch} at once"].steps for batch in (1, 32, 1024)] == [1, 32, 1024]

@@ -47,7 +47,7 @@ def test_a_network_of_the_package_is_for_so_many_seats_only(name: str) -> None:
     assert agent.num_players == int(name[4])
     assert agent.reward_scale == 10.0
     assert agent.value_per_logit is not None
-    assert 0.02 < agent.value_per_logit < 0.03
+    assert 0.01 < agent.value_per_logit < 0.03  # the temperature of the fit, and more where its targets were noisy
     with pytest.raises(ValueError, match=f"trained for {name[4]} seats"):
         agent.logits(first_views(5 - int(name[4]) if name[4] != "4" else 2, 1))
 

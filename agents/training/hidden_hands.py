@@ -44,7 +44,7 @@ def with_hands(states: States, observations: NDArray[np.int8]) -> NDArray[np.int
 
 @kernel
 def _write_hands(states: States, out: NDArray[np.int8]) -> None:
-    """Write the hands of the seats after the one to move into ``out``, int8[N, 696 + 28 (P - 1)], from column 696 on."""
+    """Write the hands of the seats after the one to move into ``out``, int8[N, 696 + 28 (P - 1)], behind column 695."""
     for row in range(len(states)):
         state = states[row]
         num_players, seat = np.int64(state.num_players), np.int64(state.turn)

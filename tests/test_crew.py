@@ -120,6 +120,7 @@ def test_an_agent_of_ours_is_reset_before_it_plays_to_warm_up(
 
 INTERRUPTED = """
 import os
+import signal
 import sys
 from agents.arena import crew
 from agents.arena.evaluation import main
@@ -130,6 +131,7 @@ def told(self, hire=crew.Crew._hire):
     return worker
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
     os.dup2(1, 2)  # what it and its children say of errors is seen, too
     crew.Crew._hire = told
     sys.exit(main(sys.argv[1:]))

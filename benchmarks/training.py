@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import gymnasium
@@ -115,8 +114,7 @@ def _make_tables(opponent: bool) -> Any:
     from agents.training.pool import Pool
     from agents.training.tables import SelfPlayVecEnv
 
-    with TemporaryDirectory() as folder:  # no copies of the learner join this pool
-        pool = Pool(("random",), Path(folder), 0)
+    pool = Pool(("random",), Path(), 0)  # no copies of the learner join it, so nothing is written
     return SelfPlayVecEnv(
         _TABLES,
         num_players=2,

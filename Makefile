@@ -23,6 +23,8 @@ IN_OLDEST := $(OLDEST_VENV)/bin/python
 IN_BENCH := $(BENCH_VENV)/bin/python
 READY := $(VENV)/.ready
 OLDEST_READY := $(OLDEST_VENV)/.ready
+# Libraries that the game is plugged into; each has an extra, a virtual environment and tests of its own.
+PLUGS := ray torchrl tianshou
 BENCH_READY := $(BENCH_VENV)/.ready
 
 # Every test process computes on one thread; more would only wait for each other.
@@ -38,7 +40,7 @@ LOW_ENDS := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-slow test-boundscheck test-oldest lint bench bench-peers clean distclean
+.PHONY: help setup train test test-slow test-boundscheck test-oldest test-plugs lint bench bench-peers clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +62,11 @@ test-boundscheck: $(READY) ## Run the tests with array bounds checked in compile
 test-oldest: $(OLDEST_READY) ## Run the tests that need no training library with the oldest dependencies
 	$(PYTEST_OLDEST) $(PYTEST_ARGS)
 
+test-plugs: $(PLUGS:%=test-plug-%) ## Run the tests with each library that the game is plugged into
+
+test-plug-%: .venv-%/.ready
+	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest tests/plugs/test_$*.py $(PYTEST_ARGS)
+
 lint: $(READY) ## Check style, format and types
 	$(IN_VENV) -m ruff check
 	$(IN_VENV) -m ruff format --check
@@ -76,7 +83,7 @@ clean: ## Remove caches and build output; runs/ and the virtual environments sta
 	find . -path './.venv*' -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the virtual environments as well
-	rm -rf $(VENV) $(OLDEST_VENV) $(BENCH_VENV)
+	rm -rf $(VENV) $(OLDEST_VENV) $(BENCH_VENV) $(PLUGS:%=.venv-%)
 
 # torch comes first: what depends on it then takes the build that is there.
 $(READY): pyproject.toml constraints.txt
@@ -100,4 +107,13 @@ $(BENCH_READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(IN_BENCH) -m pip install --constraint constraints.txt $(TORCH_ARGS) torch
 	$(IN_BENCH) -m pip install --constraint constraints.txt --editable '.[render,train,bench]'
+	@touch $@
+
+# A library may want other versions than constraints.txt has; only torch and the test tools are as everywhere.
+.venv-%/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(CHECK_PYTHON)'
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install $$(grep -E '^torch==' constraints.txt)
+	.venv-$*/bin/python -m pip install --editable '.[train,$*]' \
+		$$(grep -E '^(torch|pytest|hypothesis)==' constraints.txt)
 	@touch $@

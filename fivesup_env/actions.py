@@ -47,6 +47,7 @@ from fivesup_env.rules.tiles import (
     NUM_TILES,
     OPENING,
     PIPS,
+    PORT_KIND,
     PORT_TILE,
     PORT_VALUE,
     TILE_OF,
@@ -231,6 +232,15 @@ def ends_port(state: State, action: int) -> Any:
     if NUM_TILES <= action < ENDS_DRAW:
         return first_port(state, ENDS_KIND[action], ENDS_VALUE[action])
     return np.int64(OPENING)
+
+
+def ends_id(tile: int, port: int) -> int:
+    """Return the `ends` id of a placement (`port` is `OPENING` for an opening), or of DRAW or PASS as `tile`."""
+    if tile >= DRAW:
+        return ENDS_DRAW if tile == DRAW else ENDS_PASS
+    if port == OPENING:
+        return tile
+    return int(ENDS_ID[tile, PORT_VALUE[port]] + PORT_KIND[port])
 
 
 @kernel

@@ -182,6 +182,12 @@ def write_decision(state: State, out: NDArray[np.int8], start: int, mask: NDArra
     _write_actions(state, seat, out, start, mask, mask_start)
 
 
+@kernel
+def write_observation_of(states: States, seat: int, out: NDArray[np.int8]) -> None:
+    """`write_observation` from ``states``, STATE[1], to the start of ``out``."""
+    write_observation(states[0], seat, out, 0)
+
+
 @inlined_kernel
 def _write_position(state: State, seat: int, out: NDArray[np.int8], start: int) -> None:
     """Write every section but those of the actions."""

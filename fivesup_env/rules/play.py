@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fivesup_env._jit import kernel
 from fivesup_env.rules.chance import below, mix, shuffle
@@ -34,8 +35,15 @@ def start_match(state: State) -> None:
 @kernel
 def start_next_round(state: State) -> None:
     """Deal the next round: the seat that went out starts it; after a blocked round the lot decides (R4)."""
+    starter = next_starter(state)
     state.round_number = np.int64(state.round_number) + 1
-    deal(state, np.int64(state.result_of) if state.result == OUT else lot(state))
+    deal(state, starter if starter >= 0 else lot(state))
+
+
+@kernel
+def next_starter(state: State) -> Any:
+    """Return the seat that starts the round after this one, which is over; -1 where the lot decides (R4)."""
+    return np.int64(state.result_of) if state.result == OUT else np.int64(-1)
 
 
 @kernel
@@ -55,6 +63,12 @@ def deal(state: State, starter: int) -> None:
             tiles[count] = tile
             count += 1
     shuffle(tiles, count, _round_key(state, _DEAL))
+    hand_out(state, starter, tiles, count)
+
+
+@kernel
+def hand_out(state: State, starter: int, tiles: NDArray[np.int64], count: int) -> None:
+    """Begin a round, opened by `starter`, with the hands in ``tiles[:count]`` one after another, then the boneyard."""
     clear_round(state, starter)
     num_players, hand_size = np.int64(state.num_players), np.int64(state.hand_size)
     for index in range(num_players * hand_size):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -48,11 +48,12 @@ from fivesup_env.rules.view import drawn_tiles, history, initial_hands, view
 # Stages: what comes next.
 LOT, DEAL, DRAWS, ACTS, OVER = range(5)
 
+BY_LOT: Final = -1  # in place of a seat that starts
+
 DEALS: Final = ("auto", "hand", "tile")
 #: With `deal="auto"`, a hand is one chance event where the first one dealt has at most so many outcomes.
 MOST_HANDS: Final = 1000
 
-_BY_LOT: Final = -1
 _WORD: Final = (1 << 64) - 1
 
 
@@ -106,7 +107,7 @@ class Setup:
     @cached_property
     def first_starter(self) -> int:
         """The seat that opens the first round, or -1 for the lot."""
-        return _BY_LOT if self.starter is None else self.starter
+        return BY_LOT if self.starter is None else self.starter
 
     @cached_property
     def tiles(self) -> int:
@@ -163,11 +164,12 @@ class Setup:
         """Bound of the chance events in one round."""
         return 1 + self.deal_events + self.boneyard_size
 
-    def new_states(self) -> States:
-        """Return STATE[1] with nothing dealt, in round 0."""
-        states = np.array([self.options.new_state()], STATE)
-        states["scores"][0, : len(self.start_scores)] = self.start_scores
-        return states
+    @cached_property
+    def blank(self) -> bytes:
+        """The record with nothing dealt, in round 0."""
+        state = self.options.new_state()
+        state.scores[: len(self.start_scores)] = self.start_scores
+        return state.tobytes()
 
 
 class Course:
@@ -179,8 +181,11 @@ class Course:
 
     __slots__ = (
         "_before",
+        "_dealing_to",
         "_ids",
         "_legal",
+        "_missing",
+        "_rest",
         "hands",
         "rounds",
         "scores",
@@ -194,26 +199,31 @@ class Course:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.states = setup.new_states()  #: STATE[1]: the round in play; while one is dealt, the one before
+        self.states = states_of(setup.blank)  #: STATE[1]: the round in play; while one is dealt, the one before
         self.stage = LOT
-        self.turn = _BY_LOT  #: seat to act at stage ACTS, that draws at stage DRAWS
-        self.starter = _BY_LOT  #: seat that opens the round, -1 before the lot
+        self.turn = BY_LOT  #: seat to act at stage ACTS, that draws at stage DRAWS
+        self.starter = BY_LOT  #: seat that opens the round, -1 before the lot
         self.hands: tuple[int, ...] = ()  #: mask per seat of what was dealt to it, while a round is dealt
         self.rounds: tuple[bytes, ...] = ()  #: the records of the rounds before this one, as they ended
         self.seen = tuple(f"seat={seat}" for seat in range(setup.num_players))
         self.scores = setup.start_scores  #: raw points per side
         self._before = self.scores  # raw points per side before the last action of a seat
+        self._dealing_to, self._rest, self._missing = 0, 0, 0  # seat, tiles that it can get next, how many it lacks
         self._legal = 0  # bit per legal action
         self._ids: list[int] | None = None  # the same as a list, once asked for
         self._begin_round(setup.first_starter)
 
-    def __deepcopy__(self, memo: object) -> Course:
+    def __copy__(self) -> Course:
         course = Course.__new__(Course)
         course.setup, course.stage, course.turn, course.starter = self.setup, self.stage, self.turn, self.starter
-        course.states = _copied(self.states)
+        course.states = states_of(self.states.tobytes())
         course.hands, course.rounds, course.seen = self.hands, self.rounds, self.seen
+        course._dealing_to, course._rest, course._missing = self._dealing_to, self._rest, self._missing
         course.scores, course._before, course._legal, course._ids = self.scores, self._before, self._legal, self._ids
         return course
+
+    def __deepcopy__(self, memo: object) -> Course:
+        return self.__copy__()
 
     def apply(self, event: int) -> None:
         """Let this happen next: an `ends` id of the seat to move, or the id of a chance event.
@@ -230,6 +240,15 @@ class Course:
         else:
             self._cast_lot(event)
 
+    @property
+    def is_dealt(self) -> bool:
+        """Whether a round was dealt yet: before, the record has nothing to see."""
+        return self.stage > DEAL or bool(self.rounds)
+
+    def view(self, seat: int) -> State:
+        """Return the view of a seat of the record."""
+        return view(self.states[0], seat)
+
     def legal(self) -> list[int]:
         """Return the legal `ends` ids of the seat to move, ascending."""
         if self._ids is None:
@@ -242,10 +261,9 @@ class Course:
             return _even(tuple(range(self.setup.num_players)))
         if self.stage == DRAWS:
             return _even(tuple(_bits(left_to_draw(self.states))))
-        rest, missing = self._to_deal()
         if self.setup.deals_hands:
-            return _even(range(math.comb(rest.bit_count(), missing)))
-        return _next_tiles(rest, missing)
+            return _even(range(math.comb(self._rest.bit_count(), self._missing)))
+        return list(zip(_bits(self._rest), lowest_chances(self._rest.bit_count(), self._missing), strict=False))
 
     def chance_text(self, event: int) -> str:
         """Return a chance event in words."""
@@ -253,8 +271,7 @@ class Course:
             return f"seat {event} starts"
         if self.stage == DRAWS:
             return f"seat {self.turn} draws {tile_name(event)}"
-        tiles = hand_of(*self._to_deal(), event) if self.setup.deals_hands else 1 << event
-        return f"seat {self._dealing_to()} gets {' '.join(tile_texts(tiles))}"
+        return f"seat {self._dealing_to} gets {' '.join(tile_texts(self._dealt_by(event)))}"
 
     def rewards(self) -> list[float]:
         """Return what every seat earned since the last action of a seat began, chance events after it included."""
@@ -280,7 +297,7 @@ class Course:
 
     def _act(self, action: int) -> None:
         if action < 0 or not self._legal >> action & 1:
-            raise illegal_id(view(self.states[0], self.turn), action)
+            raise illegal_id(self.view(self.turn), action)
         self._tell(f"; {self.turn} {ENDS_TEXTS[action]}")
         self._before = self.scores
         if action == ENDS_DRAW:
@@ -318,7 +335,7 @@ class Course:
         """Begin the next round: with the deal if it is known who starts, else with the lot (R4)."""
         self._tell(f" round={len(self.rounds) + 1} scores={','.join(map(str, self.scores))}")
         self.stage, self.hands = LOT, (0,) * self.setup.num_players
-        if starter != _BY_LOT:
+        if starter != BY_LOT:
             self._set_starter(starter)
 
     def _cast_lot(self, seat: int) -> None:
@@ -327,35 +344,42 @@ class Course:
 
     def _set_starter(self, seat: int) -> None:
         self.stage, self.starter = DEAL, seat
+        self._deal_to(0)
         self._tell(f" starter={seat} hand=")
 
     def _deal(self, event: int) -> None:
-        rest, missing = self._to_deal()
-        if self.setup.deals_hands:
-            self._check(0 <= event < math.comb(rest.bit_count(), missing), event)
-            tiles = hand_of(rest, missing, event)
+        self._check(event >= 0 and self._can_deal(event), event)
+        seat, hands, tiles = self._dealing_to, list(self.hands), self._dealt_by(event)
+        comma = "," if hands[seat] else ""
+        self._tell_one(seat, comma + ",".join(tile_texts(tiles)), "")
+        hands[seat] |= tiles
+        self.hands = tuple(hands)
+        if self._missing > tiles.bit_count():
+            self._missing -= 1
+            self._rest = self._rest >> event + 1 << event + 1
+        elif seat + 1 < len(hands):
+            self._deal_to(seat + 1)
         else:
-            self._check(any(event == tile for tile, _ in _next_tiles(rest, missing)), event)
-            tiles = 1 << event
-        seat = self._dealing_to()
-        self._tell_one(seat, ("," if self.hands[seat] else "") + ",".join(tile_texts(tiles)), "")
-        self.hands = tuple(hand | tiles * (other == seat) for other, hand in enumerate(self.hands))
-        if sum(self.hands).bit_count() == self.setup.num_players * self.setup.options.hand_size:
             self._look(begin(self.states, self.starter, np.array(self._dealt_order())))
 
-    def _dealing_to(self) -> int:
-        """Return the seat that the next event deals to."""
-        return next(seat for seat, hand in enumerate(self.hands) if hand.bit_count() < self.setup.options.hand_size)
+    def _deal_to(self, seat: int) -> None:
+        """Go on with the hand of this seat."""
+        self._dealing_to, self._missing = seat, self.setup.options.hand_size
+        self._rest = self.setup.tiles & ~sum(self.hands)
 
-    def _to_deal(self) -> tuple[int, int]:
-        """Return the mask of the tiles that the next event can deal, and how many tiles the hand lacks."""
-        hand = self.hands[self._dealing_to()]
-        rest = self.setup.tiles & ~sum(self.hands)
-        return rest >> hand.bit_length() << hand.bit_length(), self.setup.options.hand_size - hand.bit_count()
+    def _can_deal(self, event: int) -> bool:
+        if self.setup.deals_hands:
+            return event < math.comb(self._rest.bit_count(), self._missing)
+        left = self._rest >> event
+        return bool(left & 1) and left.bit_count() >= self._missing  # the next tiles of the hand lie above this one
+
+    def _dealt_by(self, event: int) -> int:
+        """Return the mask of the tiles that an event deals."""
+        return hand_of(self._rest, self._missing, event) if self.setup.deals_hands else 1 << event
 
     def _dealt_order(self) -> list[int]:
         """Return the tiles of the set: the hands one after another, then the boneyard."""
-        return [tile for mask in (*self.hands, self.setup.tiles & ~sum(self.hands)) for tile in tile_ids(mask)]
+        return [tile for mask in (*self.hands, self.setup.tiles & ~sum(self.hands)) for tile in _bits(mask)]
 
     def _check(self, possible: bool, event: int) -> None:
         if not possible:
@@ -375,13 +399,13 @@ def resample(course: Course, seat: int, uniform: Callable[[], float]) -> list[in
     """
     setup, events, starter = course.setup, list[int](), course.setup.first_starter
     for record in course.rounds:
-        states = np.frombuffer(bytearray(record), STATE)
+        states = states_of(record)
         world = _world(states, seat, uniform)
         events += _round_events(setup, world, starter)
         starter = next_starter_of(states)
     if course.stage in (LOT, DEAL):
         return events + _deal_begun(course, seat, starter, uniform)
-    states = _copied(course.states)
+    states = states_of(course.states.tobytes())
     if course.stage != DRAWS:
         return events + _round_events(setup, _world(states, seat, uniform), starter)
     if seat != course.turn:  # it knows that nothing fits in the hand that draws, but not yet what is drawn
@@ -398,7 +422,7 @@ def _world(states: States, seat: int, uniform: Callable[[], float]) -> Any:
 
 def _round_events(setup: Setup, record: Any, starter: int) -> list[int]:
     """Return the events of a round from its record; `starter` is -1 if it began with the lot."""
-    events = [int(record.starter)] if starter == _BY_LOT else []
+    events = [int(record.starter)] if starter == BY_LOT else []
     events += _deal_events(setup, initial_hands(record))
     drawn = iter(drawn_tiles(record))
     for _, tile, port in history(record):
@@ -436,7 +460,7 @@ def _deal_begun(course: Course, seat: int, starter: int, uniform: Callable[[], f
         rest &= ~hands[-1]
     dealt = sum(hand.bit_count() for hand in course.hands)
     events = _deal_events(setup, hands)[: dealt // setup.options.hand_size if setup.deals_hands else dealt]
-    return [course.starter, *events] if starter == _BY_LOT else events
+    return [course.starter, *events] if starter == BY_LOT else events
 
 
 def _some(tiles: int, count: int, uniform: Callable[[], float]) -> int:
@@ -447,9 +471,9 @@ def _some(tiles: int, count: int, uniform: Callable[[], float]) -> int:
     return chosen
 
 
-def _copied(states: States) -> States:
-    """Return a copy; numpy's own takes a hundred times as long, field by field."""
-    return np.frombuffer(bytearray(states.tobytes()), STATE)
+def states_of(record: bytes) -> States:
+    """Return STATE[1] from the bytes of a record; numpy's own copy takes a hundred times as long, field by field."""
+    return np.frombuffer(bytearray(record), STATE)
 
 
 def _bits(mask: int) -> list[int]:
@@ -466,11 +490,11 @@ def _even(events: Sequence[int]) -> list[tuple[int, float]]:
     return [(event, chance) for event in events]
 
 
-def _next_tiles(rest: int, missing: int) -> list[tuple[int, float]]:
-    """Return which tile of `rest` can be the lowest of `missing` tiles drawn from it, with probabilities."""
-    tiles = tile_ids(rest)
-    ways = [math.comb(len(tiles) - index - 1, missing - 1) for index in range(len(tiles) - missing + 1)]
-    return [(tile, count / sum(ways)) for tile, count in zip(tiles, ways, strict=False)]
+@cache
+def lowest_chances(tiles: int, size: int) -> list[float]:
+    """Return for the tiles of a set in ascending order the chance to be the lowest of `size` tiles drawn from it."""
+    ways = [math.comb(tiles - place - 1, size - 1) for place in range(tiles - size + 1)]
+    return [count / math.comb(tiles, size) for count in ways]
 
 
 def hand_of(rest: int, size: int, number: int) -> int:

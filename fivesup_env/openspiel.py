@@ -1,26 +1,62 @@
 """Exact 61 Five-Up as a game of OpenSpiel: importing this module registers `fivesup` with pyspiel.
 
-    import pyspiel
-    import fivesup_env.openspiel
+```python
+import pyspiel
+import fivesup_env.openspiel
 
-    game = pyspiel.load_game("fivesup(num_players=3,episode=round,reward=margin)")
+game = pyspiel.load_game("fivesup(num_players=3,episode=round,reward=margin)")
+```
+
+Parameters of the game, with their defaults:
+
+| | |
+|---|---|
+| `num_players=2` | seats, 2, 3 or 4 |
+| `episode=match` | "match", or "round": the game is over with the first settlement |
+| `reward=win` | "win" (not with "round"), "points", "margin": as in `fivesup_env.fivesup_v0` |
+| `max_rounds=100` | rounds after which a match is stopped without a winner |
+| `hand_size=5`, `target=305`, `max_pip=6` | rule parameters, as for `Match` |
+| `without=` | tiles left out of the set, with spaces between them: `0|0 0|3` |
+| `scores=` | raw points per side to begin with, with spaces between them: "10 15"; zeros if empty |
+| `starter=-1` | the seat that opens the first round; -1 for the lot |
+| `deal=auto` | what one chance event deals: a "hand", or a "tile"; "auto" deals hands where there are few |
+
+Actions are the 163 `ends` ids of `fivesup_env.actions`; drawing and passing are actions, each the only legal one where
+it is legal. Chance events are those of `fivesup_env.extensive`: the lot, the deal, and each draw when it happens.
+
+**Utilities.** "win" is paid at the end, the others as rewards on the way. "win" and "margin" are zero-sum, "points" is
+not. The bounds are true ones, which play need not reach (`utility_bounds`). `max_rounds` is what bounds a match: by its
+rules it can last any number of rounds.
+
+**Information states.** The string is all that a seat was told from the first event on, in order, with earlier rounds
+and what their settlements showed: perfect recall. The tensor is one-to-one with it (`InformationTensor`), in games of
+one round only: a match has no bound that a tensor of useful size would hold. The observation tensor is the project's
+observation, int8 values as float32; the observation string is the text of the view.
+
+**Resampling.** `resample_from_infostate` draws from the exact belief (`fivesup_env.belief`), earlier rounds included.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import pyspiel
-from numpy.typing import NDArray
 
 from fivesup_env.actions import NUM_ENDS_ACTIONS
-from fivesup_env.extensive import ACTS, ENDS_TEXTS, OVER, Course, Setup, resample
+from fivesup_env.extensive import ACTS, BY_LOT, ENDS_TEXTS, OVER, Course, Setup, resample
+from fivesup_env.information import InformationTensor
 from fivesup_env.notation import position_text
 from fivesup_env.observation import OBS_SIZE, write_observation_of
 from fivesup_env.options import Options
-from fivesup_env.rules.state import HAND_SIZE, TARGET
+from fivesup_env.rules.scoring import rounded
+from fivesup_env.rules.state import HAND_SIZE, MAX_SEATS, TARGET
+from fivesup_env.rules.tiles import PIPS, tile_ids
+
+_TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
+_CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
 
 #: The parameters of the game and their defaults.
 PARAMETERS: Final[Mapping[str, Any]] = {
@@ -33,7 +69,7 @@ PARAMETERS: Final[Mapping[str, Any]] = {
     "max_pip": 6,
     "without": "",
     "scores": "",
-    "starter": -1,
+    "starter": BY_LOT,
     "deal": "auto",
 }
 
@@ -65,6 +101,7 @@ class FivesupGame(pyspiel.Game):  # type: ignore[misc]
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         given = dict(params or {})
         self.setup = setup_of({**PARAMETERS, **given})
+        self.start = Course(self.setup)  #: before the first chance event; states begin with copies of it
         options = self.setup.options
         low, high = utility_bounds(self.setup)
         zero_sum = options.reward != "points"
@@ -100,7 +137,7 @@ class FivesupState(pyspiel.State):  # type: ignore[misc]
 
     def __init__(self, game: FivesupGame) -> None:
         super().__init__(game)
-        self.course = Course(game.setup)
+        self.course = copy.copy(game.start)
 
     def current_player(self) -> int:
         """Return the seat to move, or that chance is to come, or that the game is over."""
@@ -172,77 +209,86 @@ class FivesupState(pyspiel.State):  # type: ignore[misc]
         return " / ".join(self.course.seen)
 
 
-_TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
-_CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
-
-
 class InformationObserver:
-    """Information states."""
+    """What a seat was told so far: as text, and in games of one round as a tensor (`InformationTensor`)."""
 
     def __init__(self, setup: Setup) -> None:
-        self.tensor = None
-        self.dict: dict[str, NDArray[np.float32]] = {}
+        self._information = None if setup.options.plays_match else InformationTensor(setup)
+        self.tensor = self._information.tensor if self._information else None
+        self.dict = self._information.sections if self._information else {}
 
     def set_from(self, state: FivesupState, player: int) -> None:
-        """Write."""
+        """Write `tensor`, and with it `dict`, for a seat."""
+        if self._information:
+            self._information.write(state.course, player)
 
     def string_from(self, state: FivesupState, player: int) -> str:
-        """Return all that a seat was told so far."""
+        """Return the text of all that a seat was told so far."""
         return state.information_state_string(player)
 
 
 class ViewObserver:
-    """The project's observation."""
+    """What a seat sees of the round: the project's observation as a tensor, the text of its view as a string.
+
+    While a later round is dealt, this is the round before; before the first is dealt, there is nothing to see.
+    """
 
     def __init__(self) -> None:
         self.tensor = np.zeros(OBS_SIZE, np.float32)
         self.dict = {"observation": self.tensor}
+        self._observation = np.zeros(OBS_SIZE, np.int8)
 
     def set_from(self, state: FivesupState, player: int) -> None:
-        """Write."""
-        out = np.zeros(OBS_SIZE, np.int8)
-        if state.course.states["round_number"][0]:
-            write_observation_of(state.course.states, player, out)
-        self.tensor[:] = out
+        """Write `tensor` for a seat."""
+        self._observation[:] = 0
+        if state.course.is_dealt:
+            write_observation_of(state.course.states, player, self._observation)
+        self.tensor[:] = self._observation
 
     def string_from(self, state: FivesupState, player: int) -> str:
-        """Return the text of the view."""
-        from fivesup_env.rules.view import view
-
-        return position_text(view(state.course.states[0], player))
+        """Return the text of a seat's view."""
+        return position_text(state.course.view(player)) if state.course.is_dealt else ""
 
 
 def setup_of(parameters: Mapping[str, Any]) -> Setup:
-    """Return the setup of the game's parameters.
+    """Return the setup that the parameters of the game stand for.
 
     Raises:
         ValueError: a parameter is impossible; names it.
     """
-    scores, starter = parameters["scores"].split(), parameters["starter"]
-    options = Options(
-        num_players=parameters["num_players"],
-        reward=parameters["reward"],
-        episode=parameters["episode"],
-        max_rounds=parameters["max_rounds"],
-        hand_size=parameters["hand_size"],
-        target=parameters["target"],
-        max_pip=parameters["max_pip"],
-        without=tuple(parameters["without"].split()),
-    )
+    given = dict(parameters)
+    scores, starter, deal = given.pop("scores"), given.pop("starter"), given.pop("deal")
+    without = tuple(given.pop("without").split())
     return Setup(
-        options, tuple(int(score) for score in scores) or None, None if starter == -1 else starter, parameters["deal"]
+        Options(without=without, **given),
+        scores=_numbers("scores", scores) or None,
+        starter=None if starter == BY_LOT else starter,
+        deal=deal,
     )
+
+
+def _numbers(name: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split())
+    except ValueError:
+        raise ValueError(f"{name} must be ints with spaces between them, not {text!r}") from None
 
 
 def utility_bounds(setup: Setup) -> tuple[float, float]:
-    """Return bounds of what a seat can earn in a game."""
+    """Return bounds of what a seat can earn in a game: true ones, which play need not reach.
+
+    No side gains more than it needs to reach the target (R22). A side loses points only by its partner's tiles when it
+    goes out (R15), at most once a round and never more than all pips of the set.
+    """
     options = setup.options
     if options.reward == "win":
         return -1.0, 1.0
-    pips = sum(low + high for low in range(7) for high in range(low, 7))
-    lost = setup.round_limit * pips if options.num_players == 4 else 0
-    need = options.target - min(setup.start_scores)
-    return (-(need + lost), need + lost) if options.reward == "margin" else (-lost - 1, need)
+    gain = options.target - min(setup.start_scores)
+    pips = sum(int(PIPS[tile]) for tile in tile_ids(setup.tiles))
+    loss = setup.round_limit * int(rounded(pips)) if options.num_players == MAX_SEATS else 0
+    if options.reward == "points":
+        return -float(loss), float(gain)
+    return -float(gain + loss), float(gain + loss)
 
 
 pyspiel.register_game(_game_type(), FivesupGame)

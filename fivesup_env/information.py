@@ -42,7 +42,7 @@ class InformationTensor:
     | `starter` | P | one-hot: the seat that opens; all 0 before the lot |
     | `hand` | 28 | per tile: 1 if it was dealt to the seat |
     | `placements` | T, 39 + P | a row for each placement in order; all 0 for those to come |
-    | `turn` | P | one-hot: the seat to move or to draw; all 0 after the round and while it is dealt |
+    | `turn` | P | one-hot: the seat to move or to draw; all 0 before the lot and after the round |
     | `draws` | 2 | draws since the last placement; 1 if one is announced and the tile not drawn yet |
     | `drawn` | B, 28 | a row for each draw in order, one-hot: the tile, if the seat knows it |
     | `shown` | P, 28 | per seat and tile: 1 if a settlement has shown it in the seat's hand |
@@ -76,8 +76,10 @@ class InformationTensor:
         self.sections["player"][seat] = 1
         if course.stage != LOT:
             self.sections["starter"][course.starter] = 1
-        if course.stage in (LOT, DEAL):
+        if course.stage == DEAL:
+            self.sections["turn"][course.starter] = 1
             self.sections["hand"][tile_ids(course.hands[seat])] = 1
+        if course.stage in (LOT, DEAL):
             return
         self.sections["draws"][1] = course.stage == DRAWS
         names = ("hand", "placements", "turn", "draws", "drawn", "shown")

@@ -48,12 +48,12 @@ import pyspiel
 from fivesup_env.actions import NUM_ENDS_ACTIONS
 from fivesup_env.extensive import ACTS, BY_LOT, ENDS_TEXTS, OVER, Course, Setup, resample
 from fivesup_env.information import InformationTensor
-from fivesup_env.notation import position_text
+from fivesup_env.notation import position_text, read_tiles
 from fivesup_env.observation import OBS_SIZE, write_observation_of
 from fivesup_env.options import Options
 from fivesup_env.rules.scoring import rounded
 from fivesup_env.rules.state import HAND_SIZE, MAX_SEATS, TARGET
-from fivesup_env.rules.tiles import PIPS, tile_ids
+from fivesup_env.rules.tiles import PIPS, tile_ids, tile_name
 
 _TERMINAL: Final = int(pyspiel.PlayerId.TERMINAL)
 _CHANCE: Final = int(pyspiel.PlayerId.CHANCE)
@@ -258,9 +258,9 @@ def setup_of(parameters: Mapping[str, Any]) -> Setup:
     """
     given = dict(parameters)
     scores, starter, deal = given.pop("scores"), given.pop("starter"), given.pop("deal")
-    without = tuple(given.pop("without").split())
+    without = read_tiles("without", given.pop("without").split())
     return Setup(
-        Options(without=without, **given),
+        Options(without=tuple(tile_name(tile) for tile in without), **given),
         scores=_numbers("scores", scores) or None,
         starter=None if starter == BY_LOT else starter,
         deal=deal,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import gymnasium
 import numpy as np
@@ -43,17 +43,24 @@ _WANTED: Final = {
 _CHUNK: Final = 32  # rows of every forward pass: the same row gives other bits in a batch of another size
 
 
+#: How layers compute while they learn: bfloat16 is faster where the processor has instructions for it.
+Precision = Literal["float32", "bfloat16"]
+
+
 class Trunk(BaseFeaturesExtractor):
     """The layers that policy and value share: float32[N, 696], not scaled, to float32[N, last width].
 
     Args:
         observation_space: that of int8 observations.
         hidden: widths of the layers, at least one.
+        precision: of the arithmetic of these layers while they learn; weights and features are float32.
     """
 
-    def __init__(self, observation_space: spaces.Box, hidden: tuple[int, ...]) -> None:
+    def __init__(
+        self, observation_space: spaces.Box, hidden: tuple[int, ...], precision: Precision = "float32"
+    ) -> None:
         super().__init__(observation_space, hidden[-1])
-        self.hidden = hidden
+        self.hidden, self.precision = hidden, precision
         widths = (OBS_SIZE, *hidden)
         layers = [(torch.nn.Linear(before, after), torch.nn.ReLU()) for before, after in itertools.pairwise(widths)]
         self.layers = torch.nn.Sequential(*itertools.chain(*layers))
@@ -62,8 +69,22 @@ class Trunk(BaseFeaturesExtractor):
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Return the features of observations."""
-        features: torch.Tensor = self.layers(observations / self.scales)
-        return features
+        with self.arithmetic():
+            features = self.after_first(self.first_sums(observations).relu())
+        return features.float()
+
+    def arithmetic(self) -> torch.autocast:
+        """Return a context in which layers compute in the precision that was asked for."""
+        return torch.autocast(self.scales.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
+
+    def first_sums(self, observations: torch.Tensor) -> torch.Tensor:
+        """Return the sums of the first layer, float[N, first width].
+
+        Weights are scaled rather than observations: these are many more, and whole numbers that bfloat16 holds exactly.
+        """
+        first = self.layers[0]
+        assert isinstance(first, torch.nn.Linear)
+        return torch.nn.functional.linear(observations, first.weight / self.scales, first.bias)
 
     def after_first(self, activations: torch.Tensor) -> torch.Tensor:
         """Return the features that follow from the activations of the first layer, float32[N, first width]."""
@@ -78,18 +99,24 @@ class Trunk(BaseFeaturesExtractor):
         return weights, first.bias.detach().cpu().numpy().copy()
 
 
-def policy_options(hidden: tuple[int, ...]) -> dict[str, Any]:
-    """Return the `policy_kwargs` of such a network, as Stable-Baselines3 takes them."""
-    return {"net_arch": [], "features_extractor_class": Trunk, "features_extractor_kwargs": {"hidden": hidden}}
+def policy_options(hidden: tuple[int, ...], precision: Precision = "float32") -> dict[str, Any]:
+    """Return the `policy_kwargs` of such a network, as Stable-Baselines3 takes them; see `Trunk`."""
+    return {
+        "net_arch": [],
+        "features_extractor_class": Trunk,
+        "features_extractor_kwargs": {"hidden": hidden, "precision": precision},
+    }
 
 
-def make_policy(hidden: tuple[int, ...], learning_rate: float = 0.0) -> MaskableActorCriticPolicy:
-    """Return a policy and value network on int8 observations with layers of these widths."""
+def make_policy(
+    hidden: tuple[int, ...], learning_rate: float = 0.0, precision: Precision = "float32"
+) -> MaskableActorCriticPolicy:
+    """Return a policy and value network on int8 observations with layers of these widths; see `Trunk`."""
     return MaskableActorCriticPolicy(
         observation_space("int8"),
         spaces.Discrete(NUM_ENDS_ACTIONS),
         lambda _: learning_rate,
-        **policy_options(hidden),
+        **policy_options(hidden, precision),
     )
 
 

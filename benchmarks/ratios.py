@@ -84,7 +84,9 @@ def _of_training(results: Results) -> list[Ratio | None]:
         every, one, usual = (
             training.ppo_name(place, hidden) for place in (training.EVERY_SEAT, training.ONE_SIDE, training.USUAL)
         )
+        coarse = training.ppo_name(training.ONE_SIDE, hidden, "bfloat16")
         found.append(_compare(f"{one} / {training.USUAL}", rates(one), rates(usual), "at least 5"))
+        found.append(_compare(f"{coarse} / {training.USUAL}, in float32", rates(coarse), rates(usual)))
         alone = rates(training.alone_name(training.EVERY_SEAT))
         found.append(_compare(f"{every}: share of the tables in its time", rates(every), alone, "at most 0.05"))
     return found

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import gymnasium
 import numpy as np
@@ -27,6 +27,9 @@ from fivesup_env.actions import NUM_ENDS_ACTIONS
 from fivesup_env.observation import observation_space
 from fivesup_env.vector_env import FivesUpVectorEnv
 
+if TYPE_CHECKING:
+    from agents.network import Precision
+
 _NETWORK: Final = "net-2p"
 _BATCHES: Final = (1, 32, 1024)
 NETWORKS: Final = ((128, 128), (512, 256))  # widths of `configs/smoke.yaml` and of `configs/2p.yaml`
@@ -40,9 +43,9 @@ ONE_SIDE = f"{_TABLES} tables, one side the learner's"
 USUAL = f"DummyVecEnv of {_COPIES} AEC environments"
 
 
-def ppo_name(place: str, hidden: tuple[int, ...]) -> str:
+def ppo_name(place: str, hidden: tuple[int, ...], precision: Precision = "float32") -> str:
     """Return the name of a measurement of learning."""
-    return f"PPO of {' x '.join(map(str, hidden))}, {place}"
+    return f"PPO of {' x '.join(map(str, hidden))} in {precision}, {place}"
 
 
 def alone_name(place: str) -> str:
@@ -99,12 +102,15 @@ def training_measures(scale: Scale) -> list[Measure]:
 
     found = []
     for hidden in NETWORKS:
-        cases: tuple[tuple[str, Callable[[], Play]], ...] = (
-            (EVERY_SEAT, partial(_learning, scale.rollout, hidden, opponent=False)),
-            (ONE_SIDE, partial(_learning, scale.rollout, hidden, opponent=True)),
-            (USUAL, partial(_usual, scale.rollout, hidden)),
-        )
-        found += [Measure("training", ppo_name(place, hidden), prepare, unit="decisions") for place, prepare in cases]
+        cases: dict[str, Callable[[], Play]] = {
+            ppo_name(EVERY_SEAT, hidden): partial(_learning, scale.rollout, hidden, opponent=False),
+            ppo_name(ONE_SIDE, hidden): partial(_learning, scale.rollout, hidden, opponent=True),
+            ppo_name(ONE_SIDE, hidden, "bfloat16"): partial(
+                _learning, scale.rollout, hidden, opponent=True, precision="bfloat16"
+            ),
+            ppo_name(USUAL, hidden): partial(_usual, scale.rollout, hidden),
+        }
+        found += [Measure("training", name, prepare, unit="decisions") for name, prepare in cases.items()]
     for place, opponent in ((EVERY_SEAT, False), (ONE_SIDE, True)):
         found.append(Measure("training", alone_name(place), partial(_tables, opponent), unit="decisions"))
     return found
@@ -125,13 +131,14 @@ def _make_tables(opponent: bool) -> Any:
     )
 
 
-def _learning(rollout: int, hidden: tuple[int, ...], opponent: bool) -> Play:
+def _learning(rollout: int, hidden: tuple[int, ...], opponent: bool, precision: Precision = "float32") -> Play:
     """PPO as `train.py` does it."""
     from agents.training.config import Config, PpoConfig
     from agents.training.seat_ppo import make_learner
 
     ppo = PpoConfig(num_envs=_TABLES, rollout_steps=rollout // _TABLES, minibatch_size=_MINIBATCH, epochs=_EPOCHS)
-    return _play(make_learner(Config(hidden=hidden, ppo=ppo), _make_tables(opponent), "cpu"), rollout)
+    config = Config(hidden=hidden, precision=precision, ppo=ppo)
+    return _play(make_learner(config, _make_tables(opponent), "cpu"), rollout)
 
 
 def _usual(rollout: int, hidden: tuple[int, ...]) -> Play:

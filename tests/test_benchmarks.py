@@ -101,6 +101,6 @@ def test_training_is_measured_by_the_decisions_learned_from(monkeypatch: pytest.
         for measure in training.training_measures(replace(QUICK, rollout=64)) + training.network_measures(QUICK)
     }
     learning = [name for name in found if name.startswith("PPO")]
-    assert [found[name].steps for name in learning] == [64] * 6
+    assert [found[name].steps for name in learning] == [64] * 8
     assert [found[name].steps for name in found if name.startswith("random play")] == [8] * 2
     assert [found[f"net-2p, {batch} at once"].steps for batch in (1, 32, 1024)] == [1, 32, 1024]

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
 from agents import make_agent  # noqa: E402
-from agents.network import NetworkAgent, make_policy, save_checkpoint  # noqa: E402
+from agents.network import NetworkAgent, logits_and_values, make_policy, save_checkpoint  # noqa: E402
 from fivesup_env import Match  # noqa: E402
 from fivesup_env.actions import action_mask  # noqa: E402
 from fivesup_env.observation import OBS_VERSION, encode, scaled  # noqa: E402
@@ -56,6 +56,24 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 # What a network says
+
+
+def test_bfloat16_is_near_float32_and_leaves_weights_and_results_in_float32() -> None:
+    torch.manual_seed(2)
+    exact = make_policy((64, 32))
+    coarse = make_policy((64, 32), precision="bfloat16")
+    coarse.load_state_dict(exact.state_dict())
+    observations = torch.from_numpy(np.array([encode(view) for view in views_of(50)]))
+    one, other = (logits_and_values(each, observations) for each in (exact, coarse))
+    for right, near in zip(one, other, strict=True):
+        assert near.dtype == torch.float32
+        assert 0 < (near - right).abs().max() < 0.03 * right.abs().max()  # eight bits of mantissa, three roundings
+    other[0].square().sum().backward()
+    assert all(weight.dtype == torch.float32 for weight in coarse.parameters())
+    first = coarse.features_extractor.layers[0].weight
+    assert first.grad.dtype == torch.float32 and first.grad.abs().sum() > 0
+    views = views_of(50)
+    assert np.array_equal(NetworkAgent(coarse).logits(views), NetworkAgent(exact).logits(views))  # who plays: float32
 
 
 @pytest.mark.parametrize("hidden", [(8,), (16, 12)])

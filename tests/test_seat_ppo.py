@@ -13,11 +13,17 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sb3_contrib")
 
 from sb3_contrib import MaskablePPO  # noqa: E402
+from sb3_contrib.common.maskable.distributions import MaskableCategorical  # noqa: E402
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from torch.distributions import Categorical, kl_divergence  # noqa: E402
 
 from agents.network import logits_and_values, policy_options  # noqa: E402
-from agents.training.seat_ppo import RegularizedPolicy, SeatRolloutBuffer, seat_advantages  # noqa: E402
+from agents.training.seat_ppo import (  # noqa: E402
+    RegularizedPolicy,
+    SeatRolloutBuffer,
+    masked_distribution,
+    seat_advantages,
+)
 from agents.training.tables import SelfPlayVecEnv  # noqa: E402
 from tests.playing import SEATS  # noqa: E402
 
@@ -369,6 +375,34 @@ def test_the_regularisers_gradient_is_that_of_the_policy_alone() -> None:
     for one, other in zip(torch.autograd.grad(bonus.sum(), weights), wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-3)
     assert not any(each.requires_grad for each in policy.anchor.parameters())
+
+
+def test_the_distribution_is_that_of_sb3_contrib() -> None:
+    generator = torch.Generator().manual_seed(3)
+    logits = 5 * torch.randn(40, 163, generator=generator)
+    masks = (torch.rand(40, 163, generator=generator) < 0.05).to(torch.int8)
+    masks[:, 7] = 1
+    masks[0, :7] = masks[0, 8:] = 0  # one action alone is legal
+    log_probs, probs = masked_distribution(logits, masks)
+    theirs = MaskableCategorical(logits=logits, masks=masks)
+    assert torch.allclose(probs, theirs.probs, atol=1e-6)
+    assert torch.allclose(log_probs[masks == 1], theirs.logits[masks == 1], atol=1e-5)
+    assert probs[masks == 0].eq(0).all() and probs[0, 7] == 1
+    assert torch.allclose(-(log_probs * probs).sum(1), theirs.entropy(), atol=1e-5)
+
+
+def test_actions_are_drawn_from_the_policy_and_their_log_probabilities_told() -> None:
+    policy = policy_of(4)
+    observations, masks, _ = positions(1)
+    many, tiled = observations.repeat(4000, 1), masks.repeat(4000, 1)
+    torch.manual_seed(5)
+    actions, values, told = policy(many, action_masks=tiled.numpy())
+    wanted = distribution(policy, observations, masks).probs
+    counted = torch.bincount(actions, minlength=163) / 4000
+    assert (counted - wanted[0]).abs().max() < 0.03  # almost four standard errors of one half
+    assert torch.allclose(told, wanted[0][actions].log(), atol=1e-5)
+    assert values.shape == (4000, 1)
+    assert torch.equal(policy(many[:2], True, tiled[:2].numpy())[0], wanted.argmax(1).repeat(2))
 
 
 def test_without_a_weight_there_is_no_slow_copy() -> None:

@@ -119,6 +119,7 @@ class Config:
     num_players: int = 2  # seats, 2-4
     threads: int = 0  # of torch, and processes that search; 0 for all cores
     hidden: tuple[int, ...] = (512, 512)  # widths of the layers that policy and value share
+    precision: Literal["float32", "bfloat16"] = "float32"  # of their arithmetic in learning; see docs/training.md
     start: str = ""  # a network whose weights this one begins with: net-2p, or the folder of a checkpoint; "" for none
     reward_scale: float = 10.0  # rewards, such as changes of the chance to win the match, are multiplied by this
     rules: RulesConfig = field(default_factory=RulesConfig)

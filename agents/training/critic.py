@@ -36,6 +36,8 @@ class Critic(torch.nn.Module):
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Return the values [N] of observations with the hidden hands, int8[N, 696 + num_hidden]."""
         public, hidden = observations[:, :OBS_SIZE].float(), observations[:, OBS_SIZE:].float()
-        first = self.trunk.layers[0](public / self.trunk.scales) + hidden @ self.hand_weights
-        values: torch.Tensor = self.value_net(self.trunk.after_first(first.relu()))
+        with self.trunk.arithmetic():
+            sums = self.trunk.first_sums(public) + hidden @ self.hand_weights
+            features = self.trunk.after_first(sums.relu())
+        values: torch.Tensor = self.value_net(features.float())
         return values.squeeze(1)

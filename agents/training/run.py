@@ -131,7 +131,7 @@ class _Trainer:
         torch.set_num_threads(self.cores)
         torch.manual_seed(config.seed)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.policy: MaskableActorCriticPolicy = make_policy(config.hidden).to(self.device)
+        self.policy: MaskableActorCriticPolicy = make_policy(config.hidden, precision=config.precision).to(self.device)
         self.iteration = 0
         self.kept: dict[str, Any] = {}
         self.best = -1.0

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer, MaskableRolloutBufferSamples
-from sb3_contrib.common.maskable.distributions import MaskableCategorical
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
 from agents.network import logits_and_values, policy_options
@@ -182,8 +181,13 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
 
         The policy sees the first 696 numbers alone.
         """
-        actions, values, log_probs = super().forward(obs[:, :OBS_SIZE], deterministic, action_masks)
-        return actions, values if self.critic is None else self.predict_values(obs), log_probs
+        logits, values = logits_and_values(self, obs[:, :OBS_SIZE])
+        assert action_masks is not None
+        masks = torch.as_tensor(action_masks, device=logits.device).reshape(logits.shape)  # SB3 stacks a list of one
+        log_probs, probs = masked_distribution(logits, masks)
+        actions = probs.argmax(1) if deterministic else torch.multinomial(probs, 1).squeeze(1)
+        values = values[:, None] if self.critic is None else self.critic(obs)[:, None]
+        return actions, values, log_probs.gather(1, actions[:, None]).squeeze(1)
 
     def predict_values(self, obs: Any) -> torch.Tensor:
         """Return the values [N, 1]: the critic's where there is one."""
@@ -196,9 +200,13 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
         assert action_masks is not None
         public = obs[:, :OBS_SIZE]
         logits, public_values = logits_and_values(self, public)
-        own = MaskableCategorical(logits=logits, masks=action_masks)
-        entropy = own.entropy()
-        divergence = self._divergence(own, public, action_masks) if self.anchor_coef else torch.zeros_like(entropy)
+        log_probs, probs = masked_distribution(logits, action_masks)
+        entropy = -(probs * log_probs).sum(1)
+        divergence = torch.zeros_like(entropy)
+        if self.anchor_coef:
+            with torch.no_grad():
+                slow, _ = masked_distribution(logits_and_values(self.anchor, public)[0], action_masks)
+            divergence = (probs * (log_probs - slow)).sum(1)
         values, difference = public_values, torch.zeros_like(entropy)
         if self.critic is not None:
             values = self.critic(obs)
@@ -206,13 +214,17 @@ class RegularizedPolicy(MaskableActorCriticPolicy):
         means = (float(each.detach().mean()) for each in (entropy, divergence, difference))
         self.seen += *means, 1
         bonus = self.entropy_coef * entropy - self.anchor_coef * divergence - self.value_coef * difference
-        return values, own.log_prob(actions), bonus  # type: ignore[no-untyped-call]
+        return values, log_probs.gather(1, actions.long()[:, None]).squeeze(1), bonus
 
-    def _divergence(self, own: MaskableCategorical, obs: torch.Tensor, action_masks: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            slow = MaskableCategorical(logits=logits_and_values(self.anchor, obs)[0], masks=action_masks)
-        terms: torch.Tensor = own.probs * (own.logits - slow.logits)
-        return terms.masked_fill(action_masks == 0, 0.0).sum(1)
+
+def masked_distribution(logits: torch.Tensor, action_masks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return log-probabilities and probabilities of actions, [N, A] each; about -1e8 and 0 where the mask is 0.
+
+    sb3-contrib's masked distribution says the same, but takes several times as long: ``exp`` of numbers so far below 0
+    is slow, but within softmax.
+    """
+    masked = logits.masked_fill(action_masks == 0, -1e8)
+    return masked.log_softmax(1), masked.softmax(1)
 
 
 def make_learner(config: Config, tables: SelfPlayVecEnv, device: str) -> MaskablePPO:
@@ -230,7 +242,7 @@ def make_learner(config: Config, tables: SelfPlayVecEnv, device: str) -> Maskabl
         clip_range=ppo.clip_range,
         ent_coef=1.0,  # the policy weighs its regulariser itself
         vf_coef=ppo.value_coef,
-        policy_kwargs=policy_options(config.hidden),
+        policy_kwargs=policy_options(config.hidden, config.precision),
         rollout_buffer_class=SeatRolloutBuffer,
         rollout_buffer_kwargs={"tables": tables},
         seed=config.seed,

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import yaml
 
-from fivesup_env.notation import parse_tile
+from fivesup_env.notation import checked_scores, parse_tile
 from fivesup_env.options import EpisodeName, Options
 from fivesup_env.rules.state import HAND_SIZE, HIGHEST_TARGET, TARGET
 
@@ -75,6 +75,7 @@ class PpoConfig:
     total_steps: int = 0  # decisions
     reward: Literal["win", "margin"] = "win"  # change of the chance to win, or of the points over the others' mean
     episode: EpisodeName = "round"  # what is paid until its end is a decision's return: "round" or "match"
+    scores: tuple[int, ...] = ()  # raw points per side with which every round begins; () for where the last one ended
     shaping: bool = False  # with "win": pay at each placement what it changes in the chance to win by the scores
     winning_chances: str = ""  # with "win": file of another table of the chances to win; "" for the stored one
     num_envs: int = 256  # matches played at once
@@ -145,8 +146,8 @@ class Config:
             )
         if Path(self.run).name in ("", ".."):
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
-        if not self.hidden:
-            raise ValueError("hidden must have at least one width")
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden must be a list of positive widths, at least one, not {list(self.hidden)}")
         if self.search.prior_weight and self.search.iterations < 2:
             raise ValueError(
                 f"search.prior_weight must be 0, not {self.search.prior_weight}, with search.iterations = "
@@ -154,6 +155,7 @@ class Config:
             )
         self._check_rules()
         self._check_rewards()
+        self._check_scores()
 
     def _check_rules(self) -> None:
         """Check what the environments say of the rule parameters, and that the search is of the whole game."""
@@ -182,6 +184,21 @@ class Config:
             raise ValueError(f"ppo.shaping needs ppo.gamma = 1, not {self.ppo.gamma}")
         if self.ppo.winning_chances and self.ppo.reward != "win":
             raise ValueError(f"ppo.winning_chances needs ppo.reward = 'win', not {self.ppo.reward!r}")
+
+
+    def _check_scores(self) -> None:
+        """Check that every round can begin with these scores, and that nothing counts matches then."""
+        scores, ppo = self.ppo.scores, self.ppo
+        if not scores:
+            return
+        try:
+            checked_scores(Options(num_players=self.num_players, **self.rules.changed()).new_state(), scores)
+        except ValueError as error:
+            raise ValueError(f"ppo.scores: {error}") from None
+        if ppo.episode != "round":
+            raise ValueError(f"ppo.scores needs ppo.episode = 'round', not {ppo.episode!r}")
+        if ppo.pool or ppo.snapshots:
+            raise ValueError("ppo.scores needs ppo.pool = [] and ppo.snapshots = 0: opponents are drawn for whole matches")
 
 
 class _Loader(yaml.SafeLoader):
@@ -383,8 +400,8 @@ def _checked_choice(key: str, value: Any, choices: tuple[Any, ...]) -> Any:
 
 def _checked_list(key: str, value: Any, wanted: type) -> tuple[Any, ...]:
     if wanted is int:
-        if not isinstance(value, list) or not all(type(part) is int and part > 0 for part in value):
-            raise ValueError(f"{key} must be a list of positive ints, not {value!r}")
+        if not isinstance(value, list) or not all(type(part) is int for part in value):
+            raise ValueError(f"{key} must be a list of ints, not {value!r}")
     elif not isinstance(value, list) or not all(isinstance(part, str) for part in value):
         raise ValueError(f"{key} must be a list of texts, not {value!r}")
     return tuple(value)

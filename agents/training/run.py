@@ -317,6 +317,7 @@ class _Trainer:
             episode=ppo.episode,
             shaping=ppo.shaping,
             chances=reward_table(self.config, self.folder),
+            scores=ppo.scores or None,
             rules=self.config.rules.changed(),
         )
         model = self._model(tables)

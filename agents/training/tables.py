@@ -16,7 +16,7 @@ earned in between: see `SeatRolloutBuffer`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,6 +71,8 @@ class SelfPlayVecEnv(VecEnv):
         episode: "round" or "match".
         shaping: with "win", pay at each placement the change of `potentials`, too.
         chances: to win, by which "win" pays; None for those that come with the package.
+        scores: raw points per side with which every round begins, its starter drawn by lot; None for those that the last
+            round left, and the starter that follows. All seats are the learner's then.
         rules: rule parameters `hand_size, target, max_pip, without`, as for `Match`. The chances to win are those of
             the whole game, so "win" takes none.
         hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.
@@ -98,6 +100,7 @@ class SelfPlayVecEnv(VecEnv):
         episode: EpisodeName = "round",
         shaping: bool = False,
         chances: WinningChances | None = None,
+        scores: Sequence[int] | None = None,
         rules: Mapping[str, Any] | None = None,
         hidden_hands: bool = False,
     ) -> None:
@@ -126,7 +129,8 @@ class SelfPlayVecEnv(VecEnv):
         self.ended = np.zeros(num_envs, np.bool_)
         self._actions = np.zeros(num_envs, np.int64)
         self._first_seed = seed
-        self._new_matches = np.zeros((num_envs, self.sides), np.int64), np.full(num_envs, -1)
+        self._new_matches = np.tile(np.array(scores or [0] * self.sides), (num_envs, 1)), np.full(num_envs, -1)
+        self._same_scores = scores is not None
         self._next = self._new_matches  # scores and starters of the rounds that are dealt next
         self._counts = np.zeros(len(_COUNTS), np.int64)
         space = full_space(num_players) if hidden_hands else self.game.single_observation_space
@@ -231,6 +235,8 @@ class SelfPlayVecEnv(VecEnv):
         self._counts[4:] += states["drawn"].sum(dtype=np.int64), gained[:, : self.sides].sum()
         self._note_results(rows[won], states["result_of"][won])
         self._next = next_rounds(states, self.sides)
+        if self._same_scores:
+            self._next = self._new_matches[0][rows], self._new_matches[1][rows]
         self.game.begin_next(rows)
         self._plies[rows] = 0
         self._begun[rows[won]] += 1

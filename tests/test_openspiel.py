@@ -315,7 +315,7 @@ def test_a_stored_game_is_played_again_line_by_line(stored: Callable[[str, str],
 @pytest.mark.parametrize("seats", (2, 3, 4))
 @pytest.mark.parametrize("reward", ("win", "points", "margin"))
 def test_a_match_with_the_same_deal_and_moves_has_the_same_scores(seats: int, reward: str) -> None:
-    """The rounds of `Match` are laid out by hand, with the boneyard in the order in which it was drawn."""
+    """`Match` reads each round as the text of its deal and moves, and plays it again, checking every move."""
     for seed in range(3):
         states = played(f"fivesup({SMALL.format(seats)},reward={reward})", seed)
         last = states[-1].course
@@ -330,16 +330,16 @@ def test_a_match_with_the_same_deal_and_moves_has_the_same_scores(seats: int, re
         assert list(last.scores) == scores
         mean = [(sum(scores) - score) / (len(scores) - 1) for score in scores]
         winner = Match.from_bytes(records[-1]).winner
-        expected = {
+        expected: dict[str, Any] = {
             "points": scores,
             "margin": [score - other for score, other in zip(scores, mean, strict=True)],
             "win": [
                 0.0 if winner is None else 1.0 if side == winner else -1 / (len(scores) - 1)
                 for side in range(len(scores))
             ],
-        }[reward]
+        }
         returns = states[-1].returns()
-        assert returns == pytest.approx([expected[seat % len(scores)] for seat in range(seats)])
+        assert returns == pytest.approx([expected[reward][seat % len(scores)] for seat in range(seats)])
 
 
 @pytest.mark.parametrize("name", (EXACT, THREE))

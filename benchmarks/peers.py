@@ -18,6 +18,8 @@ from benchmarks.measure import Measure, Play, Played, Scale
 
 OPENSPIEL_DOMINOES = "python_block_dominoes"
 _OPENSPIEL_PYTHON = (OPENSPIEL_DOMINOES, "python_team_dominoes")
+#: This project's game as one of OpenSpiel's, and that of one round.
+OPENSPIEL_OWN = ("fivesup", "fivesup(episode=round,reward=margin)")
 #: Card games written in C++. `leduc_poker` has six cards; the others are played with whole packs.
 OPENSPIEL_CARDS = (
     "leduc_poker",
@@ -41,24 +43,35 @@ def openspiel_name(game: str, with_tensor: bool = False) -> str:
     return f"{game}, information_state_tensor()" if with_tensor else game
 
 
+def openspiel_states_name(game: str) -> str:
+    """Return the name of a measurement in which every state of a game counts."""
+    return f"{game}, every state"
+
+
 def openspiel_measures(scale: Scale) -> list[Measure]:
     """Return OpenSpiel's dominoes (in Python) and card games (in C++).
 
     A step is an action of a player; chance events are on the clock, but not counted. The dominoes are measured a second
-    time with the observation that an agent would need; the other loops do without.
+    time with the observation that an agent would need; the other loops do without. This project's game as one of
+    OpenSpiel's meets its dominoes in a loop of their own, where chance events are states too.
 
     Raises:
         ImportError: OpenSpiel is not there.
     """
     pyspiel = importlib.import_module("pyspiel")
     importlib.import_module("open_spiel.python.games")
+    importlib.import_module("fivesup_env.openspiel")
 
     def measure(game: str, with_tensor: bool) -> Measure:
         prepare = partial(_openspiel, pyspiel, game, with_tensor)
         return Measure("openspiel", openspiel_name(game, with_tensor), prepare, peer=True)
 
     dominoes = [measure(game, with_tensor) for game in _OPENSPIEL_PYTHON for with_tensor in (False, True)]
-    return dominoes + [measure(game, False) for game in OPENSPIEL_CARDS]
+    states = [
+        Measure("openspiel", openspiel_states_name(game), partial(_openspiel_states, pyspiel, game), "states", peer)
+        for game, peer in ((OPENSPIEL_DOMINOES, True), *((own, False) for own in OPENSPIEL_OWN))
+    ]
+    return dominoes + [measure(game, False) for game in OPENSPIEL_CARDS] + states
 
 
 def _openspiel(pyspiel: Any, name: str, with_tensor: bool) -> Play:
@@ -77,6 +90,26 @@ def _openspiel(pyspiel: Any, name: str, with_tensor: bool) -> Play:
             state.apply_action(random.choice(legal))
         return Played(steps, decisions)
 
+    return play
+
+
+def _openspiel_states(pyspiel: Any, name: str) -> Play:
+    game = pyspiel.load_game(name)
+    state = game.new_initial_state()
+
+    def play(steps: int) -> Played:
+        nonlocal state
+        for _ in range(steps):
+            if state.is_terminal():
+                state = game.new_initial_state()
+            if state.is_chance_node():
+                events, chances = zip(*state.chance_outcomes(), strict=True)
+                state.apply_action(random.choices(events, chances)[0])
+            else:
+                state.apply_action(random.choice(state.legal_actions()))
+        return Played(steps)
+
+    play(1000)  # to the ends of rounds: kernels are compiled when they are first needed
     return play
 
 

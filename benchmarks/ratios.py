@@ -112,6 +112,11 @@ def _with_peers(results: Results) -> list[Ratio | None]:
         rates = results.rates("openspiel", name)
         found.append(_compare(f"kernel / OpenSpiel {name}", one, rates, "at least 400"))
         found.append(_compare(f"kernel's decisions, skip_forced / OpenSpiel {name}", decisions, rates))
+    dominoes = results.rates("openspiel", peers.openspiel_states_name(peers.OPENSPIEL_DOMINOES))
+    for own in peers.OPENSPIEL_OWN:
+        rates = results.rates("openspiel", peers.openspiel_states_name(own))
+        name = f"{own} in OpenSpiel / {peers.OPENSPIEL_DOMINOES}, states a second"
+        found.append(_compare(name, rates, dominoes, "at least 1"))
     cards = results.fastest("openspiel", peers.OPENSPIEL_CARDS)
     if cards:
         found.append(_compare(f"kernel / OpenSpiel {cards.name} (its fastest card game)", one, cards.rates))

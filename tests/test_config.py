@@ -65,11 +65,11 @@ WRONG = [
     ({"run": 5}, "run must be of type str, not 5"),
     ({"run": ""}, "run must be the path of a new folder, not ''"),
     ({"run": ".."}, "run must be the path of a new folder"),
-    ({"hidden": 64}, "hidden must be a list of positive ints, not 64"),
-    ({"hidden": []}, "hidden must have at least one width"),
-    ({"hidden": [64, 0]}, "hidden must be a list of positive ints"),
-    ({"hidden": [64.0]}, "hidden must be a list of positive ints"),
-    ({"hidden": [True]}, "hidden must be a list of positive ints"),
+    ({"hidden": 64}, "hidden must be a list of ints, not 64"),
+    ({"hidden": []}, r"hidden must be a list of positive widths, at least one, not \[\]"),
+    ({"hidden": [64, 0]}, "hidden must be a list of positive widths"),
+    ({"hidden": [64.0]}, "hidden must be a list of ints"),
+    ({"hidden": [True]}, "hidden must be a list of ints"),
     ({"ppo": {"pool": "greedy"}}, "ppo.pool must be a list of texts, not 'greedy'"),
     ({"ppo": {"critic": "own"}}, "ppo.critic must be one of 'shared', 'separate', 'hidden', not 'own'"),
     ({"ppo": {"critic": 1}}, "ppo.critic must be one of 'shared', 'separate', 'hidden', not 1"),
@@ -107,6 +107,12 @@ WRONG = [
         MINI | {"search": {"iterations": 2}},
         r"search.iterations must be 0, not 2, with rules.hand_size = 2, rules.max_pip = 3, rules.without = .*: the ",
     ),
+    ({"ppo": {"scores": [0.0, 5]}}, r"ppo.scores must be a list of ints, not \[0.0, 5\]"),
+    ({"ppo": {"scores": [0, 7]}}, r"ppo.scores: scores\[1\] must be a multiple of five \(R10\), not 7"),
+    ({"num_players": 3, "ppo": {"scores": [0, 5]}}, "ppo.scores: scores: 3 seats make 3 sides"),
+    ({"ppo": {"scores": [0, 5], "episode": "match"}}, "ppo.scores needs ppo.episode = 'round', not 'match'"),
+    ({"ppo": {"scores": [0, 5]}}, r"ppo.scores needs ppo.pool = \[\] and ppo.snapshots = 0"),
+    ({"ppo": {"scores": [0, 5], "pool": []}}, r"ppo.scores needs ppo.pool = \[\] and ppo.snapshots = 0"),
     (MINI | {"ppo": {}}, "ppo.reward must be 'margin', not 'win', with rules.hand_size = 2"),
 ]
 ODD = Config(
@@ -181,7 +187,7 @@ def test_every_number_has_a_range() -> None:
                 make_config({section: {key: -1}} if section else {key: -1})
     choices = "precision", "ppo.reward", "ppo.episode", "ppo.shaping", "ppo.critic"
     others = "run", "hidden", "start", "rules.without", "search.teacher", "ppo.pool", "evaluation.opponents"
-    assert numbers == len(list(keys())) - len((*choices, *others, "ppo.winning_chances"))
+    assert numbers == len(list(keys())) - len((*choices, *others, "ppo.winning_chances", "ppo.scores"))
 
 
 def test_a_mini_game_says_what_it_changes() -> None:

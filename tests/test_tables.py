@@ -400,6 +400,20 @@ def test_going_on_from_a_state_is_exact(seats: int, settings: dict[str, Any]) ->
         tables.load_state_dict(kept)
 
 
+def test_every_round_begins_at_the_scores_that_are_given() -> None:
+    tables = SelfPlayVecEnv(6, num_players=2, seed=SEED, reward_scale=1.0, reward="margin", scores=(290, 45))
+    tables.reset()
+    rng, starters, paid = np.random.default_rng(3), Counter[int](), Counter[float]()
+    for _ in range(400):
+        assert (tables.game.states["round_scores"][:, :2] == (290, 45)).all()
+        _, _, ended, _ = tables.step(chosen(tables.action_masks(), rng))
+        starters.update(tables.game.states["starter"][ended].tolist())
+        paid.update(tables.seat_rewards[ended, 0].tolist())
+    rounds = sum(starters.values())
+    assert rounds > 100 and all(abs(starters[seat] - rounds / 2) < 2 * rounds**0.5 for seat in (0, 1))  # four deviations
+    assert max(paid) <= 15  # side 0 lacks 15 points: an event beyond is refused (R22)
+
+
 def test_a_reset_deals_the_same_matches_again() -> None:
     tables = make_tables(Opponents())
     first = tables.reset()

@@ -26,7 +26,7 @@ ALL_TILES: Final = [f"{low}|{high}" for low in range(7) for high in range(low, 7
 # What a move is worth in points beside those that it scores.
 PIP_GONE: Final = 0.3  # a pip less in the hand: others are paid for what is left there
 FITS_NEXT: Final = 1.5  # a tile left in the hand that fits an end
-FITS_OTHERS: Final = 0.4  # a tile that others may hold and that fits an end
+FITS_OTHERS: Final = 1.0  # a tile that others may hold and that fits an end
 
 
 class ThumbAgent:

@@ -5,8 +5,8 @@
     python examples/watch_checkpoint.py net-4p --against greedy --delay 0 --gif round.gif
 
 The network has seat 0, and the agent of `--against`, or else the network itself, has the others. Every hand lies open.
-Prints the table after every move; before each choice of the network, the moves it thinks most of, with their
-probabilities, and with an arrow the one it takes. Ctrl-C ends the show; a GIF then has the moves up to there.
+Prints every move and the table after it; where the network had a choice, also the moves it thought most of, with their
+probabilities and an arrow at the one it took. Ctrl-C ends the show; a GIF then has the moves up to there.
 """
 
 from __future__ import annotations

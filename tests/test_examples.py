@@ -104,7 +104,7 @@ def test_own_agent_beats_random_in_the_arena(tmp_path: Path) -> None:
     assert evaluate(argv) == 0
     (pair,) = json.loads((tmp_path / "arena" / "results.json").read_text(encoding="utf-8"))["pairs"]
     assert (pair["matches"], pair["forfeits_a"]) == (30, 0)
-    assert pair["low"] > 0.75
+    assert pair["low"] > 0.6
 
 
 # training_loop

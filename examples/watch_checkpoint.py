@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 frames.append(to_rgb_array(scene_of(match.state)))
             time.sleep(args.delay)
         print("scores:", *match.scores)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # a GIF needs pygame-ce
         parser.error(str(error))
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)

@@ -420,6 +420,14 @@ def test_ctrl_c_ends_the_show_and_keeps_the_pictures(
         assert (pictures.n_frames, pictures.info["duration"]) == (3, 250)
 
 
+def test_a_gif_without_pygame_tells_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    argv = "net-2p", "--delay", "0", "--gif", "x.gif"
+    assert "pip install" in refused(watch_checkpoint.main, *argv, capsys=capsys)
+
+
 def test_only_networks_are_asked_what_they_think() -> None:
     match = Match(2, seed=1)
     _, thoughts = watch_checkpoint.decide(make_agent("greedy"), match, np.uint64(0), 3)

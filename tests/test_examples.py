@@ -161,7 +161,7 @@ def test_training_loop_learns_to_beat_random(capsys: pytest.CaptureFixture[str])
     out = capsys.readouterr().out
     share = re.search(r"^against random: wins (\S+) \[(\S+), (\S+)\]$", out, re.MULTILINE)
     assert share is not None
-    assert float(share[2]) > 0.6
+    assert float(share[2]) > 0.5  # the interval is above the even share after a twelfth of the training
     assert out.count("update ") == 1  # of four updates only the last is told of
     assert "against greedy" in out
 

@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add texts and arguments to a parser for this command."""
     parser.description, parser.epilog = DESCRIPTION, EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("agents", nargs="+", metavar="AGENT", help="at least two, or one with --best-response; see below")
+    parser.add_argument(
+        "agents", nargs="+", metavar="AGENT", help="at least two, or one with --best-response; see below"
+    )
     parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4), help="seats (default 2)")
     parser.add_argument(
         "--matches", type=int, default=1000, help="of each pair, rounded up to whole blocks (default 1000)"
@@ -61,7 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the test tells apart, in Elo over the even share (default 0 20)",
     )
     parser.add_argument("--seed", type=int, default=0, help="match seed of the first block (default 0)")
-    parser.add_argument("--workers", type=int, default=1, help="processes; they do not change results (default 1)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes; they do not change results (default 1). With --best-response, threads of the training, too",
+    )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--deterministic", action="store_true", help="networks take their best action (default)")
     choice.add_argument("--sample", action="store_true", help="networks draw from their policy")

@@ -50,7 +50,7 @@ _MANY_STEPS: Final = 2**20  # from so many on, there are enough rollouts of 2048
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt to find a best response; its result follows from this alone.
+    """One attempt to find a best response; on the CPU, its result follows from this to the last bit.
 
     Attributes:
         agent: text of the agent, see `make_agent`.
@@ -62,7 +62,7 @@ class Attempt:
         selection_matches: matches after each update, by which the network to be measured is selected.
         matches: matches of the measurement. Both are rounded up to whole blocks.
         seed: of training and measurement.
-        workers: threads of the training, and processes of the measurement; only these change nothing in the result.
+        workers: threads of the training, whose number can change its last bits, and processes of the measurement.
 
     Raises:
         ValueError: a number is out of range; names the flag.
@@ -107,34 +107,46 @@ def respond(attempt: Attempt, folder: Path | None, command: Sequence[str], *, go
         ValueError: agent or start cannot be made or cannot play here, or the folder holds another attempt; says what.
     """
     folder = folder or unused(Path(_FOLDER))
-    run = folder / _RUN
-    config = training_config(attempt, run)
-    if run.exists() and not go_on:
+    config = training_config(attempt, folder / _RUN)
+    if (folder / _RUN).exists() and not go_on:
         raise ValueError(f"{folder} holds a run already: give --resume to go on with it, or another --out")
-    show = sys.stderr.isatty()
     try:
-        if run.exists():
-            _check_same(read_config(run / "config.yaml"), config)
-            resume(run, show_progress=show)
-        else:
-            train(config, show_progress=show)
+        _train(config)
+        finished = _measure(attempt, config, folder, command)
     except KeyboardInterrupt:
-        print(f"\nstopped: {run} keeps the training; --resume --out {folder} goes on with it", file=sys.stderr)
-        return 130
+        finished = False
+    if not finished:
+        kept = f"{folder} keeps what was trained and played" if folder.exists() else "nothing is kept yet"
+        print(f"\nstopped: {kept}; --resume --out {folder} goes on", file=sys.stderr)
+    return 0 if finished else 130
 
-    responder = run / "checkpoints" / "best"
+
+def _train(config: Config) -> None:
+    """Train, or go on with the training, if it is not finished.
+
+    Raises:
+        ValueError: the folder of the run holds another one; names what differs.
+    """
+    run, show = Path(config.run), sys.stderr.isatty()
+    if run.exists():
+        _check_same(_config_of(run), config)
+        resume(run, show_progress=show)
+    else:
+        train(config, show_progress=show)
+
+
+def _measure(attempt: Attempt, config: Config, folder: Path, command: Sequence[str]) -> bool:
+    """Play the responder against the agent, print and write what came of it; return whether all matches were played."""
+    responder = Path(config.run) / "checkpoints" / "best"
     plan = measurement(attempt, responder)
     played, results = play(plan, attempt.workers, folder / _ARENA, command)
-    finished = all(result.finished for result in played)
     if results["pairs"]:
         write_all(folder / _ARENA, plan, played, results)
         result = result_of(attempt, config, responder, results)
         write_whole(folder / _RESULT, (json.dumps(result, indent=1) + "\n").encode())
         print(lines_of(result))
         print(f"written to {folder}: {_RESULT}, {_ARENA}, {_RUN}")
-    if not finished:
-        print(f"{folder} keeps the training and what was played; --resume --out {folder} goes on", file=sys.stderr)
-    return 0 if finished else 130
+    return all(result.finished for result in played)
 
 
 def training_config(attempt: Attempt, run: Path) -> Config:
@@ -210,6 +222,14 @@ def _shape_of(start: str) -> dict[str, Any]:
     return {"hidden": network.hidden} | ({"reward_scale": network.reward_scale} if network.reward_scale else {})
 
 
+def _config_of(run: Path) -> Config:
+    """Return the configuration of a run, or raise a ValueError that says why there is none."""
+    try:
+        return read_config(run / "config.yaml")
+    except OSError as error:
+        raise ValueError(f"{run} holds no run: {error}") from None
+
+
 def _check_same(kept: Config, config: Config) -> None:
     """Check that a training is that of this attempt; its folder may have moved, and it keeps its threads.
 
@@ -217,17 +237,24 @@ def _check_same(kept: Config, config: Config) -> None:
         ValueError: it is another one; names what differs.
     """
     wanted = dataclasses.replace(config, run=kept.run, threads=kept.threads)
-    for name, of in {
-        "AGENT": lambda it: it.ppo.pool,
-        "--players": lambda it: it.num_players,
-        "--seed": lambda it: it.seed,
-        "--start": lambda it: it.start or NO_START,
-        "--steps": lambda it: it.ppo.total_steps,
-        "--selection-matches": lambda it: it.evaluation.matches,
-        "the configuration": lambda it: it,
-    }.items():
-        if of(kept) != of(wanted):
-            raise ValueError(f"{kept.run} holds another run: {name} was {of(kept)} there, and is {of(wanted)} now")
+    now = _flags_of(wanted)
+    for name, was in _flags_of(kept).items():
+        if was != now[name]:
+            raise ValueError(f"{config.run} holds another run: {name} was {was} there, and is {now[name]} now")
+    if kept != wanted:
+        raise ValueError(f"{config.run} holds another run: other keys of its config.yaml differ")
+
+
+def _flags_of(config: Config) -> dict[str, Any]:
+    """Return by what flags such a training is asked for."""
+    return {
+        "AGENT": config.ppo.pool[0] if config.ppo.pool else None,
+        "--players": config.num_players,
+        "--seed": config.seed,
+        "--start": config.start or NO_START,
+        "--steps": config.ppo.total_steps,
+        "--selection-matches": config.evaluation.matches,
+    }
 
 
 def measurement(attempt: Attempt, responder: Path) -> Plan:
@@ -253,7 +280,6 @@ def result_of(attempt: Attempt, config: Config, responder: Path, results: dict[s
     """
     (pair,) = results["pairs"]
     share = {name: pair[key] for name, key in (("mean", "win_rate"), ("low", "low"), ("high", "high"))}
-    meta = json.loads((responder / "meta.json").read_text(encoding="utf-8"))
     return {
         "version": RESULT_VERSION,
         "agent": attempt.agent,
@@ -265,9 +291,9 @@ def result_of(attempt: Attempt, config: Config, responder: Path, results: dict[s
         "blocks": pair["blocks"],
         "match_seed": results["seed"],
         "responder": str(responder),
-        "responder_steps": meta["steps"],
+        "responder_steps": _steps_of(responder),
+        "trained_steps": _steps_of(responder.with_name("last")),
         "start": config.start or None,
-        "steps": attempt.steps,
         "selection_matches": attempt.selection_matches,
         "seed": attempt.seed,
         "forfeits": pair["forfeits_b"],
@@ -280,15 +306,24 @@ def lines_of(result: dict[str, Any]) -> str:
     """Return the lines for the terminal."""
     share, bound = result["win_rate"], result["exploitability"]
     lines = [
-        f"the responder wins {share['mean']:.3f} [{share['low']:.3f}, {share['high']:.3f}] of {result['matches']:,} "
-        f"matches; the even share is {result['even']:.3f}",
-        f"exploitability of {result['agent']}: at least {bound['mean']:+.3f} [{bound['low']:+.3f}, {bound['high']:+.3f}]",
+        f"the responder wins {_told(share)} of {result['matches']:,} matches; the even share is {result['even']:.3f}",
+        f"exploitability of {result['agent']}: at least {_told(bound, '+')}",
     ]
     if bound["low"] <= 0:
-        lines.append("this attempt shows no exploit: the interval holds 0, which is no proof that there is none")
+        lines.append("this attempt shows no exploit: its interval reaches 0, which is no proof that there is none")
     if result["forfeits"]:
         lines.append(f"{result['forfeits']:,} of these matches were won because the agent forfeited them")
-    lines.append(
-        f"responder: {result['responder']}, after {result['responder_steps']:,} of {result['steps']:,} decisions"
-    )
+    steps = f"{result['responder_steps']:,} of {result['trained_steps']:,}"
+    lines.append(f"responder: {result['responder']}, after {steps} decisions")
     return "\n".join(lines)
+
+
+def _told(found: dict[str, float], sign: str = "") -> str:
+    """Return an estimate with its interval, as "0.530 [0.510, 0.550]"."""
+    mean, low, high = (format(found[name], f"{sign}.3f") for name in ("mean", "low", "high"))
+    return f"{mean} [{low}, {high}]"
+
+
+def _steps_of(checkpoint: Path) -> int:
+    """Return how many decisions a network had been trained for."""
+    return int(json.loads((checkpoint / "meta.json").read_text(encoding="utf-8"))["steps"])

@@ -185,7 +185,7 @@ def test_every_number_has_a_range() -> None:
             numbers += 1
             with pytest.raises(ValueError, match=rf"^{name} must be within"):
                 make_config({section: {key: -1}} if section else {key: -1})
-    choices = "precision", "ppo.reward", "ppo.episode", "ppo.shaping", "ppo.critic"
+    choices = "precision", "ppo.reward", "ppo.episode", "ppo.shaping", "ppo.critic", "ppo.pool_sample"
     others = "run", "hidden", "start", "rules.without", "search.teacher", "ppo.pool", "evaluation.opponents"
     assert numbers == len(list(keys())) - len((*choices, *others, "ppo.winning_chances", "ppo.scores"))
 

@@ -95,6 +95,15 @@ def test_an_opponent_is_reset_before_it_plays(tmp_path: Path) -> None:
     assert agent.seed == 1
 
 
+@pytest.mark.parametrize("sample", [True, False])
+def test_networks_draw_their_actions_where_that_is_wanted(sample: bool, tmp_path: Path) -> None:
+    pool = Pool(["greedy"], tmp_path, 1, sample=sample)
+    join(pool)
+    network = pool.agent(1)
+    assert isinstance(network, NetworkAgent)
+    assert network.deterministic is not sample
+
+
 def test_results_fade(tmp_path: Path) -> None:
     pool = Pool(["greedy"], tmp_path, 1)
     results = (np.random.default_rng(0).random(300) < 0.3).tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,20 +25,28 @@ package.module:factory, a function of yours that returns an agent.
 With four seats also x+y, a side of two partners, as greedy+pimc:50; otherwise partners are copies of one agent.
 With three seats one agent plays two copies of the other, so both line-ups are played.
 
+With --best-response, a network is trained against one agent, and then plays it: how far can it be exploited?
+
 examples:
   evaluate.py greedy random --matches 1000 --seed 1
   evaluate.py runs/smoke/checkpoints/last greedy pimc:50 --players 2 --workers 2 --out runs/arena
   evaluate.py greedy+pimc:50 greedy pimc:50 --players 4
-  evaluate.py my.agent:make pimc:50 --until-decided --matches 20000"""
+  evaluate.py my.agent:make pimc:50 --until-decided --matches 20000
+  evaluate.py net-2p --best-response --steps 2000000 --matches 4000 --out runs/response"""
 
 _MOST_SEED: Final = 2**63
+_ELO_BOUNDS: Final = (0.0, 20.0)
+_FOR_RESPONSES: Final = ("steps", "start", "selection_matches")
+_NOT_FOR_RESPONSES: Final = ("gauntlet", "until_decided", "elo", "sample", "move_timeout", "rate_all")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add texts and arguments to a parser for this command."""
     parser.description, parser.epilog = DESCRIPTION, EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("agents", nargs="+", metavar="AGENT", help="at least two; see below")
+    parser.add_argument(
+        "agents", nargs="+", metavar="AGENT", help="at least two, or one with --best-response; see below"
+    )
     parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4), help="seats (default 2)")
     parser.add_argument(
         "--matches", type=int, default=1000, help="of each pair, rounded up to whole blocks (default 1000)"
@@ -50,12 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--elo",
         type=float,
         nargs=2,
-        default=(0.0, 20.0),
         metavar=("LOW", "HIGH"),
         help="what the test tells apart, in Elo over the even share (default 0 20)",
     )
     parser.add_argument("--seed", type=int, default=0, help="match seed of the first block (default 0)")
-    parser.add_argument("--workers", type=int, default=1, help="processes; they do not change results (default 1)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes; they do not change results (default 1). With --best-response, threads of the training, too",
+    )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--deterministic", action="store_true", help="networks take their best action (default)")
     choice.add_argument("--sample", action="store_true", help="networks draw from their policy")
@@ -63,6 +76,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate-all", action="store_true", help="rate agents that see hidden tiles, too")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write results.json, report.html, matches.jsonl there")
     parser.add_argument("--resume", action="store_true", help="go on with what --out holds")
+    response = parser.add_argument_group("a lower bound on the exploitability of one agent")
+    response.add_argument(
+        "--best-response", action="store_true", help="train a network against the agent, then play the agent with it"
+    )
+    response.add_argument("--steps", type=int, metavar="N", help="decisions to train for (default 2097152)")
+    response.add_argument(
+        "--start",
+        metavar="NETWORK",
+        help='where training begins; "none": random weights (default: the agent if it is a network, else net-2p etc.)',
+    )
+    response.add_argument(
+        "--selection-matches",
+        type=int,
+        metavar="N",
+        help="after each update, to select the network that is measured, on deals of their own (default 1000)",
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,26 +113,81 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     Raises:
         ValueError: something does not fit; says what.
     """
+    if arguments.best_response:
+        return _respond(arguments, command)
+    _refuse(arguments, _FOR_RESPONSES, "needs --best-response")
     plan = plan_of(arguments)
     if arguments.out and (arguments.out / "plan.json").exists() and not arguments.resume:
         raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
-    from agents.arena.results import results_of
     from agents.arena.terminal import terminal_table
-    from agents.arena.tournament import run, who_sees_all
 
-    with _Progress(plan) as progress:
-        played = run(plan, workers=arguments.workers, folder=arguments.out, watch=progress.show)
-    results = results_of(plan, played, who_sees_all(plan, played), command=command, rate_all=arguments.rate_all)
-    whole = all(result.finished for result in played)
-    if not whole:
-        told = "what follows is of the blocks that were finished" if results["pairs"] else "no block was finished"
-        print(f"stopped: {told}", file=sys.stderr)
+    played, results = play(plan, arguments.workers, arguments.out, command, rate_all=arguments.rate_all)
     if results["pairs"]:
         print(terminal_table(results))
     if arguments.out and results["pairs"]:
         write_all(arguments.out, plan, played, results)
         print(f"written to {arguments.out}: results.json, report.html, matches.jsonl, line_ups.jsonl")
-    return 0 if whole else 130
+    return 0 if all(result.finished for result in played) else 130
+
+
+def play(
+    plan: Plan, workers: int, folder: Path | None, command: Sequence[str], *, rate_all: bool = False
+) -> tuple[list[Played], dict[str, Any]]:
+    """Play what is planned and show how it goes; say so where Ctrl-C stopped it.
+
+    Args:
+        plan: what to play.
+        workers: processes.
+        folder: where finished chunks are kept.
+        command: the arguments of the command line.
+        rate_all: rate also agents that see hidden tiles.
+
+    Returns:
+        What was played, see `tournament.run`, and its `results_of`.
+
+    Raises:
+        ValueError: as `tournament.run`.
+    """
+    from agents.arena.results import results_of
+    from agents.arena.tournament import run, who_sees_all
+
+    with _Progress(plan) as progress:
+        played = run(plan, workers=workers, folder=folder, watch=progress.show)
+    results = results_of(plan, played, who_sees_all(plan, played), command=command, rate_all=rate_all)
+    if not all(result.finished for result in played):
+        told = "what follows is of the blocks that were finished" if results["pairs"] else "no block was finished"
+        print(f"stopped: {told}", file=sys.stderr)
+    return played, results
+
+
+def _respond(arguments: argparse.Namespace, command: Sequence[str]) -> int:
+    """Do what the command line asks for with --best-response; return the exit status."""
+    _refuse(arguments, _NOT_FOR_RESPONSES, "does not go with --best-response")
+    if len(arguments.agents) != 1:
+        raise ValueError(f"--best-response takes one agent, not {len(arguments.agents)}")
+    _check_numbers(arguments)
+    # Before torch is loaded: its idle threads sleep, and leave the cores to the environment's own work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from agents.training.best_response import Attempt, respond
+
+    given = {name: value for name in _FOR_RESPONSES if (value := getattr(arguments, name)) is not None}
+    attempt = Attempt(
+        agent=arguments.agents[0],
+        num_players=arguments.players,
+        matches=arguments.matches,
+        seed=arguments.seed,
+        workers=arguments.workers,
+        **given,
+    )
+    return respond(attempt, arguments.out, command, go_on=arguments.resume)
+
+
+def _refuse(arguments: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    """Raise an error that names the first of these flags that was given."""
+    for name in names:
+        value = getattr(arguments, name)
+        if value is not None and value is not False:
+            raise ValueError(f"--{name.replace('_', '-')} {why}")
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
@@ -118,18 +202,12 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     count = len(arguments.agents)
     if count < 2:
         raise ValueError("give at least two agents")
-    if arguments.matches < 1:
-        raise ValueError(f"--matches must be at least 1, not {arguments.matches}")
-    if not 0 <= arguments.seed < _MOST_SEED:
-        raise ValueError(f"--seed must be within 0 .. 2**63 - 1, not {arguments.seed}")
-    if not 1 <= arguments.workers <= 1024:
-        raise ValueError(f"--workers must be within 1 .. 1024, not {arguments.workers}")
+    _check_numbers(arguments)
     if arguments.move_timeout is not None and not 0 < arguments.move_timeout < float("inf"):
         raise ValueError(f"--move-timeout must be more than 0 seconds, not {arguments.move_timeout}")
-    if not arguments.elo[0] < arguments.elo[1]:
-        raise ValueError(f"--elo needs two numbers, the lower one first, not {arguments.elo[0]} {arguments.elo[1]}")
-    if arguments.resume and arguments.out is None:
-        raise ValueError("--resume needs --out")
+    low, high = arguments.elo or _ELO_BOUNDS
+    if not low < high:
+        raise ValueError(f"--elo needs two numbers, the lower one first, not {low} {high}")
     order = itertools.permutations if arguments.players == 3 else itertools.combinations
     pairs = [pair for pair in order(range(count), 2) if not arguments.gauntlet or 0 in pair]
     return Plan(
@@ -138,11 +216,23 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         num_players=arguments.players,
         blocks=-(-arguments.matches // block_size(arguments.players)),
         seed=arguments.seed,
-        elo_bounds=tuple(arguments.elo) if arguments.until_decided else None,
+        elo_bounds=(low, high) if arguments.until_decided else None,
         sample=arguments.sample,
         move_timeout=arguments.move_timeout,
         keep_matches=arguments.out is not None,
     )
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    """Check what holds with and without --best-response."""
+    if arguments.matches < 1:
+        raise ValueError(f"--matches must be at least 1, not {arguments.matches}")
+    if not 0 <= arguments.seed < _MOST_SEED:
+        raise ValueError(f"--seed must be within 0 .. 2**63 - 1, not {arguments.seed}")
+    if not 1 <= arguments.workers <= 1024:
+        raise ValueError(f"--workers must be within 1 .. 1024, not {arguments.workers}")
+    if arguments.resume and arguments.out is None:
+        raise ValueError("--resume needs --out")
 
 
 def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:

@@ -93,6 +93,7 @@ class PpoConfig:
     critic: Literal["shared", "separate", "hidden"] = "shared"  # with layers of its own; seeing the other hands, too
     pool_share: float = 0.25  # share of matches against opponents of the pool
     pool: tuple[str, ...] = ("greedy",)  # opponents that are always there
+    pool_sample: bool = True  # networks of the pool draw their actions; else they take their most probable ones
     snapshot_every: int = 20  # updates between two copies of the learner that join the pool
     snapshots: int = 10  # at most so many; the oldest leave
 

@@ -45,10 +45,11 @@ class Pool:
         fixed: texts of the agents that are always there.
         folder: where copies of the learner are kept, as checkpoint folders.
         snapshots: at most so many copies; the oldest leave.
+        sample: networks draw their actions rather than take the most probable ones.
     """
 
-    def __init__(self, fixed: Sequence[str], folder: Path, snapshots: int) -> None:
-        self.folder, self.snapshots = folder, snapshots
+    def __init__(self, fixed: Sequence[str], folder: Path, snapshots: int, *, sample: bool = True) -> None:
+        self.folder, self.snapshots, self.sample = folder, snapshots, sample
         self._fixed = tuple(fixed)
         self._added = 0
         self.members = {number: Member(text) for number, text in enumerate(fixed)}
@@ -75,7 +76,7 @@ class Pool:
     def agent(self, number: int) -> Agent:
         """Return an opponent."""
         if number not in self._agents:
-            self._agents[number] = make_agent(self.members[number].text, sample=True)
+            self._agents[number] = make_agent(self.members[number].text, sample=self.sample)
             self._agents[number].reset(number)
         return self._agents[number]
 

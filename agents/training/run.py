@@ -99,13 +99,18 @@ def resume(folder: Path, *, show_progress: bool = True) -> Path:
     return trainer.run()
 
 
+def unused(base: Path) -> Path:
+    """Return a path at which there is nothing yet: this one, or with the lowest number behind it, as "runs/2p-2"."""
+    path, number = base, 1
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path
+
+
 def _new_run_folder(config: Config) -> Path:
     """Make the folder of the run; an earlier run of the same name is never touched."""
-    base = Path(config.run)
-    run, number = base, 1
-    while run.exists():
-        number += 1
-        run = base.with_name(f"{base.name}-{number}")
+    run = unused(Path(config.run))
     (run / "checkpoints").mkdir(parents=True)
     (run / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
     (run / "command.txt").write_text(shlex.join(sys.argv) + "\n", encoding="utf-8")
@@ -302,7 +307,7 @@ class _Trainer:
 
     def _play_itself(self) -> None:
         ppo = self.config.ppo
-        pool = Pool(ppo.pool, self.folder / "pool", ppo.snapshots)
+        pool = Pool(ppo.pool, self.folder / "pool", ppo.snapshots, sample=ppo.pool_sample)
         if matches := self.config.evaluation.rating_matches:
             self.ratings = Ratings(pool, self.config.num_players, matches, _EVAL_SEED, **self.config.rules.changed())
         tables = SelfPlayVecEnv(

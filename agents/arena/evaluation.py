@@ -7,11 +7,12 @@ import itertools
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from agents.arena.tournament import Plan, Played
+    from agents.arena.tournament import Hire, Plan, Played
 
 DESCRIPTION: Final = """\
 Play agents against each other in duplicate: every match seed once per rotation of the seats, so that all meet the same
@@ -28,7 +29,8 @@ examples:
   evaluate.py greedy random --matches 1000 --seed 1
   evaluate.py runs/smoke/checkpoints/last greedy pimc:50 --players 2 --workers 2 --out runs/arena
   evaluate.py greedy+pimc:50 greedy pimc:50 --players 4
-  evaluate.py my.agent:make pimc:50 --until-decided --matches 20000"""
+  evaluate.py my.agent:make pimc:50 --until-decided --matches 20000
+  evaluate.py pimc:200 greedy --backend ray --address 10.0.0.1:6379 --out runs/arena"""
 
 _MOST_SEED: Final = 2**63
 
@@ -55,7 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the test tells apart, in Elo over the even share (default 0 20)",
     )
     parser.add_argument("--seed", type=int, default=0, help="match seed of the first block (default 0)")
-    parser.add_argument("--workers", type=int, default=1, help="processes; they do not change results (default 1)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        help="processes; they do not change results (default 1, with --backend ray the CPUs of the cluster)",
+    )
+    parser.add_argument(
+        "--backend", choices=("local", "ray"), default="local", help="play on this machine (default) or a Ray cluster"
+    )
+    parser.add_argument("--address", help="of the Ray cluster (default: RAY_ADDRESS, one on this machine, or a new one)")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--deterministic", action="store_true", help="networks take their best action (default)")
     choice.add_argument("--sample", action="store_true", help="networks draw from their policy")
@@ -91,8 +101,9 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
     from agents.arena.terminal import terminal_table
     from agents.arena.tournament import run, who_sees_all
 
+    hire = hire_of(arguments)
     with _Progress(plan) as progress:
-        played = run(plan, workers=arguments.workers, folder=arguments.out, watch=progress.show)
+        played = run(plan, folder=arguments.out, watch=progress.show, hire=hire)
     results = results_of(plan, played, who_sees_all(plan, played), command=command, rate_all=arguments.rate_all)
     whole = all(result.finished for result in played)
     if not whole:
@@ -122,12 +133,14 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         raise ValueError(f"--matches must be at least 1, not {arguments.matches}")
     if not 0 <= arguments.seed < _MOST_SEED:
         raise ValueError(f"--seed must be within 0 .. 2**63 - 1, not {arguments.seed}")
-    if not 1 <= arguments.workers <= 1024:
+    if arguments.workers is not None and not 1 <= arguments.workers <= 1024:
         raise ValueError(f"--workers must be within 1 .. 1024, not {arguments.workers}")
     if arguments.move_timeout is not None and not 0 < arguments.move_timeout < float("inf"):
         raise ValueError(f"--move-timeout must be more than 0 seconds, not {arguments.move_timeout}")
     if not arguments.elo[0] < arguments.elo[1]:
         raise ValueError(f"--elo needs two numbers, the lower one first, not {arguments.elo[0]} {arguments.elo[1]}")
+    if arguments.address is not None and arguments.backend != "ray":
+        raise ValueError("--address needs --backend ray")
     if arguments.resume and arguments.out is None:
         raise ValueError("--resume needs --out")
     order = itertools.permutations if arguments.players == 3 else itertools.combinations
@@ -143,6 +156,25 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         move_timeout=arguments.move_timeout,
         keep_matches=arguments.out is not None,
     )
+
+
+def hire_of(arguments: argparse.Namespace) -> Hire:
+    """Return what hires those who play, as the command line asks for.
+
+    Raises:
+        ValueError: Ray is not installed.
+    """
+    if arguments.backend == "local":
+        from agents.arena.crew import Crew
+
+        return partial(Crew, workers=arguments.workers or 1)
+    try:
+        from agents.arena.ray_crew import RayCrew
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ValueError("--backend ray needs Ray, which is not installed: pip install 'fivesup[ray]'") from None
+    return partial(RayCrew, workers=arguments.workers, address=arguments.address)
 
 
 def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ import enum
 import hashlib
 import os
 import pickle
+import socket
 import sys
 import tempfile
 import traceback
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 _CHECKPOINT_FILES: Final = ("meta.json", "policy.pt")
 _CODE: Final = (".py", ".npz", ".json", ".pt")  # suffixes of the files that matches depend on
-_PATIENCE: Final = 10.0  # seconds without a first worker after which that is told
+_PATIENCE: Final = 10.0  # seconds for a cluster to answer; without a first worker, after which that is told
 #: What Ray raises when a worker, its node, or an answer that lay there is gone.
 _LOST: Final = (
     exceptions.RayActorError,
@@ -205,6 +206,12 @@ class RayCrew:
             self._listen()
         return self._done.pop(chunk)
 
+    def wait_for_all(self) -> None:
+        """Wait until every worker is ready; a run needs not, for those that are begin."""
+        while not all(worker.step is _Step.RESTS for worker in self._workers):
+            self._listen()
+            self._hand_out()
+
     def _wait_for_first(self) -> None:
         """Wait until a worker is ready, so that a cluster on which nobody can play is known before the run begins."""
         told = False
@@ -308,11 +315,20 @@ class RayCrew:
 def _connect(address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of what it will do one day
+    place = address or os.environ.get("RAY_ADDRESS", "")
     try:
+        _knock(place)
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        place = f"at {address}" if address else "of RAY_ADDRESS or of this machine"
-        raise ValueError(f"no Ray cluster {place} can be reached: {error}") from None
+        told = f"no Ray cluster at {place} can be reached" if place else "no Ray cluster can be reached or started"
+        raise ValueError(f"{told}: {error}") from None
+
+
+def _knock(place: str) -> None:
+    """Raise OSError if nobody listens at "host:port" or "ray://host:port": Ray itself would try for minutes."""
+    host, colon, port = place.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
 
 
 def _dismiss(worker: _Worker) -> None:

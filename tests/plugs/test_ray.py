@@ -22,11 +22,11 @@ from agents.agent import _DATA
 from agents.arena import ray_crew
 from agents.arena.crew import Chunk, Crew
 from agents.arena.evaluation import main
-from agents.arena.ray_crew import RayCrew, RemoteWorker, Shipment, packed, unpacked
+from agents.arena.ray_crew import RayCrew, RemoteWorker, Shipment, _Worker, packed, unpacked
 from agents.arena.tournament import CHUNK, Plan, Played, run
 from tests.processes import next_line, script
 
-PLAN = Plan(("greedy", "random", "pimc:2"), ((0, 1), (0, 2), (1, 2)), 2, 3 * CHUNK, seed=3, keep_matches=True)
+PLAN = Plan(("greedy", "random", "pimc:4"), ((0, 1), (2, 1)), 2, 3 * CHUNK, seed=3, keep_matches=True)
 TIMES = {"seconds_per_decision", "seconds_per_decision_a", "seconds_per_decision_b"}
 
 
@@ -45,12 +45,10 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def nodes(cluster: Cluster) -> Iterator[list[Any]]:
-    """Two nodes with a CPU each; those that are still there are removed in the end."""
-    added = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    yield added
-    for node in added:
-        if node in cluster.worker_nodes:
-            cluster.remove_node(node, allow_graceful=False)
+    """Two nodes with a CPU each, which the tests share but for those that they kill."""
+    while len(cluster.worker_nodes) < 2:
+        cluster.add_node(num_cpus=1)
+    yield list(cluster.worker_nodes)
     assert not ray.is_initialized()
 
 
@@ -85,27 +83,50 @@ def expected() -> list[tuple[Any, ...]]:
     return facts(run(PLAN))
 
 
+def test_a_cluster_without_a_cpu_is_told(cluster: Cluster) -> None:
+    assert not cluster.worker_nodes  # the first test of the file
+    with pytest.raises(ValueError, match="the Ray cluster has no CPU"):
+        on_ray(cluster, None)(PLAN)
+
+
+class Watched(RayCrew):
+    """A crew that begins with all its workers ready, counts those that it replaces, and kills a node on demand."""
+
+    def __init__(self, plan: Plan, workers: int, address: str, kill: Callable[[str], None] | None = None) -> None:
+        self.replaced, self._kill = 0, kill
+        super().__init__(plan, workers, address)
+        self.wait_for_all()
+
+    def _replace(self, worker: _Worker, error: Exception) -> None:
+        self.replaced += 1
+        super()._replace(worker, error)
+
+    def _hand_out(self) -> None:
+        """When all have just got a chunk of the second pair, kill the node of the last worker."""
+        super()._hand_out()
+        if self._kill and all(worker.chunk and worker.chunk.pair == 1 for worker in self._workers):
+            arrival = self._workers[-1].arrival
+            assert arrival is not None
+            os.kill(arrival.pid, signal.SIGKILL)  # at once; only in a while would it see that its node has gone
+            self._kill(arrival.node)
+            self._kill = None
+
+
 def test_a_node_that_is_killed_costs_nothing_but_time(
     cluster: Cluster, nodes: list[Any], expected: list[tuple[Any, ...]]
 ) -> None:
-    crews: list[RayCrew] = []
-    killed: list[str] = []
+    crews: list[Watched] = []
 
-    def hire(plan: Plan) -> RayCrew:
-        crews.append(on_ray(cluster)(plan))
+    def kill(node_id: str) -> None:
+        cluster.remove_node(next(node for node in nodes if node.node_id == node_id), allow_graceful=False)
+
+    def hire(plan: Plan) -> Watched:
+        crews.append(Watched(plan, 2, cluster.address, kill))
         return crews[0]
 
-    def watch(pair: int, played: Played) -> None:
-        if killed:
-            return
-        while not all(worker.chunk for worker in crews[0]._workers):  # so that both nodes are at a chunk
-            crews[0]._hand_out()
-            crews[0]._listen()
-        killed.append(nodes[1].node_id)
-        cluster.remove_node(nodes[1], allow_graceful=False)
-
-    assert facts(run(PLAN, hire=hire, watch=watch)) == expected
-    assert killed
+    assert facts(run(PLAN, hire=hire)) == expected
+    assert len(cluster.worker_nodes) == 1
+    assert crews[0].replaced == 1  # by one that waits in vain for a CPU
 
 
 def test_a_worker_that_is_killed_is_replaced(
@@ -116,7 +137,7 @@ def test_a_worker_that_is_killed_is_replaced(
         for chunk in chunks:
             alone.ask(chunk)
         wanted = [alone.result(chunk).tallies.tobytes() for chunk in chunks]
-    with on_ray(cluster)(PLAN) as crew:
+    with Watched(PLAN, 2, cluster.address) as crew:
         for chunk in chunks:
             crew.ask(chunk)
         found = [crew.result(chunks[0]).tallies.tobytes()]
@@ -126,7 +147,7 @@ def test_a_worker_that_is_killed_is_replaced(
         found += [crew.result(chunk).tallies.tobytes() for chunk in chunks[1:]]
         after = [worker.arrival.pid for worker in crew._workers if worker.arrival]
     assert found == wanted
-    assert before and not set(before) & set(after)
+    assert len(before) == 2 and not set(before) & set(after)
 
 
 class Dies(RemoteWorker):
@@ -155,8 +176,8 @@ def test_blocks_that_kill_every_worker_are_an_error(
     cluster: Cluster, nodes: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_crew, "RemoteWorker", Dies)
-    monkeypatch.setattr(ray_crew, "MOST_DEATHS", 1)
     with on_ray(cluster, 1)(PLAN) as crew:
+        monkeypatch.setattr(ray_crew, "MOST_DEATHS", 1)
         crew.ask(Chunk(1, 32, 32))
         with pytest.raises(RuntimeError, match="1 workers died while playing blocks 32 and on of pair 1"):
             crew.result(Chunk(1, 32, 32))
@@ -182,15 +203,10 @@ def test_a_node_that_is_not_fit_is_told(
         on_ray(cluster)(PLAN)
 
 
-def test_a_cluster_without_a_cpu_is_told(cluster: Cluster) -> None:
-    with pytest.raises(ValueError, match="the Ray cluster has no CPU"):
-        on_ray(cluster, None)(PLAN)
-
-
 def test_the_command_line_gives_the_same_files_and_backends_take_turns(
     cluster: Cluster, nodes: list[Any], tmp_path: Path
 ) -> None:
-    ours = ["greedy+random", "net-4p", "tests.guest_agents:dies_rarely"]
+    ours = ["greedy+random", "net-4p", "tests.guest_agents:refuses"]
     given = [*ours, "--players", "4", "--seed", "5", "--move-timeout", "20"]
     ray_flags = ["--backend", "ray", "--address", cluster.address]
     alone, both = tmp_path / "alone", tmp_path / "both"
@@ -221,7 +237,7 @@ def test_an_address_without_a_cluster_is_told(
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(SystemExit):
         main(["greedy", "random", "--backend", "ray", "--address", "127.0.0.1:1"])
-    assert "error: no Ray cluster at 127.0.0.1:1 can be reached: " in capsys.readouterr().err
+    assert "error: no Ray cluster at 127.0.0.1:1 can be reached: [Errno" in capsys.readouterr().err
 
 
 INTERRUPTED = """

@@ -53,7 +53,12 @@ class Results:
 def ratios(measured: Iterable[Result], scale: Scale) -> list[Ratio]:
     """Return the comparisons for which both sides were measured."""
     results = Results(measured)
-    found: list[Ratio | None] = [*_within(results, scale), *_of_training(results), _of_ray(results), *_with_peers(results)]
+    found: list[Ratio | None] = [
+        *_within(results, scale),
+        *_of_training(results),
+        _of_ray(results),
+        *_with_peers(results),
+    ]
     return [ratio for ratio in found if ratio]
 
 

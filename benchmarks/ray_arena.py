@@ -1,7 +1,8 @@
 """The arena on Ray: matches a second with one worker and with two, on this machine.
 
-Both crews live through all runs, so that starting Ray and its workers is off the clock. What is timed is what a run of the
-arena does: chunks are asked for ahead, and taken back in order.
+Both crews live through all runs, so that starting Ray and its workers is off the clock. What is timed is what a run of
+the arena does: chunks are asked for ahead, and taken back in order. A run is at least eight chunks a worker long, or the
+end of it, where workers have nothing left to do, would count too much.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _arena(workers: int) -> Play:
 
     def play(steps: int) -> Played:
         nonlocal begun
-        count = max(2 * workers, -(-steps // (CHUNK * plan.block_size(0))))
+        count = max(8 * workers, -(-steps // (CHUNK * plan.block_size(0))))
         chunks = [Chunk(0, (begun + number) * CHUNK, CHUNK) for number in range(count)]
         begun += count
         for chunk in chunks:

@@ -65,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", choices=("local", "ray"), default="local", help="play on this machine (default) or a Ray cluster"
     )
-    parser.add_argument("--address", help="of the Ray cluster (default: RAY_ADDRESS, one on this machine, or a new one)")
+    parser.add_argument(
+        "--address", help="of the Ray cluster (default: RAY_ADDRESS, one on this machine, or a new one)"
+    )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--deterministic", action="store_true", help="networks take their best action (default)")
     choice.add_argument("--sample", action="store_true", help="networks draw from their policy")

@@ -341,7 +341,7 @@ def _is_alive(node: str) -> bool:
 
 
 def code_facts() -> dict[str, str]:
-    """Return what has to be the same on all nodes for the same matches: versions, and a hash of this project's files."""
+    """Return what has to be the same on all nodes for the same matches: versions, and a hash of our own files."""
     digest = hashlib.sha256()
     for package in (agents, fivesup_env):
         root = Path(package.__path__[0])

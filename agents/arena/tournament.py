@@ -1,4 +1,4 @@
-"""Pairs of agents over many blocks, on several processes or machines; what is finished is kept, and can be gone on with.
+"""Pairs of agents over many blocks, on many processes or machines; what is finished is kept, and can be gone on with.
 
 Blocks are dealt out in chunks of a fixed size and taken back in order, and a sequential test looks at whole chunks. So
 a run's results depend on its plan alone: not on how many processes play, nor on whether it was interrupted.
@@ -147,7 +147,9 @@ def who_sees_all(plan: Plan, played: Sequence[Played]) -> list[bool]:
     return [found.get(index, False) for index in range(len(plan.agents))]
 
 
-def _play_pair(plan: Plan, pair: int, result: Played, crew: ChunkPlayers, folder: Path | None, watch: Watch | None) -> None:
+def _play_pair(
+    plan: Plan, pair: int, result: Played, crew: ChunkPlayers, folder: Path | None, watch: Watch | None
+) -> None:
     test = SequentialTest(even_share(plan.num_players), *plan.elo_bounds) if plan.elo_bounds else None
     for blocks in _chunks(plan, pair, crew, folder):
         scores = block_scores(blocks, plan.num_players)

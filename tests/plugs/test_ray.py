@@ -1,4 +1,4 @@
-"""The arena on a Ray cluster: the same matches as on one machine, whatever dies; error texts; --resume across backends."""
+"""The arena on a Ray cluster: the same matches as on one machine, whatever dies; error texts; backends that take turns."""
 
 from __future__ import annotations
 
@@ -259,9 +259,7 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(
-    cluster: Cluster, nodes: list[Any], tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(cluster: Cluster, nodes: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "interrupted.py"
     path.write_text(INTERRUPTED)
     flags = ["--matches", "1000000", "--out", str(tmp_path / "run"), "--backend", "ray", "--address", cluster.address]

@@ -135,7 +135,8 @@ def test_workers_that_are_killed_are_replaced(cluster: Cluster, nodes: list[Any]
         for chunk in chunks:
             alone.ask(chunk)
         expected = [alone.result(chunk).tallies.tobytes() for chunk in chunks]
-    with Watched(PLAN, 2, cluster.address) as crew:
+    crew = Watched(PLAN, 2, cluster.address)
+    with crew:
         for chunk in chunks:
             crew.ask(chunk)
         crew._hand_out()

@@ -143,8 +143,13 @@ def partners(text: str) -> tuple[str, ...]:
 
 def _has_plus(text: str) -> bool:
     """Tell whether a text has a "+" that is not within the path of a checkpoint folder, guided by it or not."""
-    path = text.split(":", 2)[-1] if text.startswith("guided:") else text
-    return _PLUS in text and not is_network(path)
+    return _PLUS in text and not is_network(split_guided(text)[1])
+
+
+def split_guided(text: str) -> tuple[str, str]:
+    """Return "guided:K:" and the network of "guided:K:NETWORK"; of any other text, "" and that text."""
+    parts = text.split(":", 2)
+    return (f"{parts[0]}:{parts[1]}:", parts[2]) if parts[0] == "guided" and len(parts) == 3 else ("", text)
 
 
 def is_network(text: str) -> bool:

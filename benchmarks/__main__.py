@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from benchmarks import environments, kernel, peers, report, training
+from benchmarks import environments, kernel, peers, ray_arena, report, training
 from benchmarks.measure import FULL, QUICK, Measure, Scale, measure_all
 from benchmarks.ratios import ratios
 from benchmarks.startup import start_times
@@ -21,6 +21,7 @@ _MEASURED: dict[str, Callable[[Scale], list[Measure]]] = {
     "playouts": environments.playout_measures,
     "network": training.network_measures,
     "training": training.training_measures,
+    "ray": ray_arena.ray_measures,
     "openspiel": peers.openspiel_measures,
     "pettingzoo": peers.pettingzoo_measures,
     "rlcard": peers.rlcard_measures,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import environments, kernel, peers, training
+from benchmarks import environments, kernel, peers, ray_arena, training
 from benchmarks.measure import Result, Scale
 
 
@@ -53,7 +53,12 @@ class Results:
 def ratios(measured: Iterable[Result], scale: Scale) -> list[Ratio]:
     """Return the comparisons for which both sides were measured."""
     results = Results(measured)
-    found: list[Ratio | None] = [*_within(results, scale), *_of_training(results), *_with_peers(results)]
+    found: list[Ratio | None] = [
+        *_within(results, scale),
+        *_of_training(results),
+        _of_ray(results),
+        *_with_peers(results),
+    ]
     return [ratio for ratio in found if ratio]
 
 
@@ -90,6 +95,12 @@ def _of_training(results: Results) -> list[Ratio | None]:
         alone = rates(training.alone_name(training.EVERY_SEAT))
         found.append(_compare(f"{every}: share of the tables in its time", rates(every), alone, "at most 0.05"))
     return found
+
+
+def _of_ray(results: Results) -> Ratio | None:
+    one, two = (results.rates("ray", ray_arena.arena_name(workers)) for workers in (1, 2))
+    wanted = "at least 1.7" if kernel.threads_available() == 2 else ""
+    return _compare("arena on Ray, 2 workers / 1 worker", two, one, wanted)
 
 
 def _flatness(results: Results, scale: Scale) -> Ratio | None:

@@ -36,6 +36,7 @@ _PACKAGES = (
     "stable-baselines3",
     "open-spiel",
     "rlcard",
+    "ray",
 )
 _CPUINFO = Path("/proc/cpuinfo")
 

@@ -52,7 +52,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time() -> None:
 
 
 def test_blocks_that_kill_every_worker_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "_MOST_DEATHS", 1)
+    monkeypatch.setattr(crew, "MOST_DEATHS", 1)
     before = set(active_children())
     with Crew(PLAN, 2) as crew_:
         for worker in set(active_children()) - before:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,7 @@ def test_a_sequential_test_stops_early(capsys: pytest.CaptureFixture[str], tmp_p
         (["greedy", "random", "--move-timeout", "nan"], "--move-timeout must be more than 0"),
         (["greedy", "random", "--elo", "20", "0"], "the lower one first"),
         (["greedy", "random", "--resume"], "--resume needs --out"),
+        (["greedy", "random", "--address", "10.0.0.1:6379"], "--address needs --backend ray"),
         (["greedy", "random", "--players", "5"], "invalid choice"),
     ],
 )
@@ -156,6 +158,16 @@ def test_wrong_arguments(arguments: list[str], told: str, capsys: pytest.Capture
         main(arguments)
     assert stop.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_ray_that_is_not_installed_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "agents.arena.ray_crew", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not there
+    with pytest.raises(SystemExit):
+        main(["greedy", "random", "--backend", "ray"])
+    assert (
+        "error: --backend ray needs Ray, which is not installed: pip install 'fivesup[ray]'" in capsys.readouterr().err
+    )
 
 
 def test_repeated_agents_get_numbers() -> None:

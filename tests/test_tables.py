@@ -410,7 +410,9 @@ def test_every_round_begins_at_the_scores_that_are_given() -> None:
         starters.update(tables.game.states["starter"][ended].tolist())
         paid.update(tables.seat_rewards[ended, 0].tolist())
     rounds = sum(starters.values())
-    assert rounds > 100 and all(abs(starters[seat] - rounds / 2) < 2 * rounds**0.5 for seat in (0, 1))  # four deviations
+    assert rounds > 100 and all(
+        abs(starters[seat] - rounds / 2) < 2 * rounds**0.5 for seat in (0, 1)
+    )  # four deviations
     assert max(paid) <= 15  # side 0 lacks 15 points: an event beyond is refused (R22)
 
 

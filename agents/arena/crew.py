@@ -1,5 +1,7 @@
 """Who plays the chunks of a run: this process, or several workers, each at the end of a pipe of its own.
 
+`agents/arena/ray_crew.py` has the workers of a cluster, with the same interface.
+
 A worker that dies, also by ``kill -9``, costs the chunk that it played, and another one plays that again. A pool of the
 standard library cannot be used: it shares one pipe between its workers, and one that dies while writing to it leaves
 the others' results unread for ever.
@@ -14,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from agents.agent import Agent, is_guest, make_agent, partners
 from agents.arena.blocks import Blocks, Side, play_blocks
@@ -24,7 +26,7 @@ from agents.processes import begin_child, interrupt_held, new_child
 if TYPE_CHECKING:
     from agents.arena.tournament import Plan
 
-_MOST_DEATHS: Final = 3  # of workers, at one chunk
+MOST_DEATHS: Final = 3  # of workers, at one chunk
 
 
 class Chunk(NamedTuple):
@@ -33,6 +35,41 @@ class Chunk(NamedTuple):
     pair: int
     first: int
     num_blocks: int
+
+
+class ChunkPlayers(Protocol):
+    """Whoever plays the chunks of a plan; a context manager, which ends all that it started.
+
+    Attributes:
+        capacity: chunks that may be asked for ahead.
+        sees_all: per agent of the plan, whether it sees hidden tiles.
+    """
+
+    capacity: int
+    sees_all: list[bool]
+
+    def __enter__(self) -> ChunkPlayers:
+        """Begin."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End. What is still under way is no longer wanted: after an interruption, or when a test has decided."""
+
+    def ask(self, chunk: Chunk) -> None:
+        """Have a chunk played; `result` waits for it."""
+
+    def forget(self) -> None:
+        """Drop chunks that nobody has begun."""
+
+    def result(self, chunk: Chunk) -> Blocks:
+        """Return what a chunk that was asked for gave.
+
+        Raises:
+            RuntimeError: a worker failed, or several died at it; says how.
+        """
+        ...
 
 
 @dataclass
@@ -57,7 +94,7 @@ class Crew:
         self.capacity = 1 if workers == 1 else 2 * workers  # chunks that may be asked for ahead
         self._plan, self._count = plan, workers
         self._sides = make_sides(plan)  # here in any case, so that what fails is an error of the caller's
-        self.sees_all = [any(getattr(agent, "sees_all", False) for agent in side) for side in self._sides]
+        self.sees_all = sides_see_all(self._sides)
         self._waiting: deque[Chunk] = deque()
         self._done: dict[Chunk, Blocks] = {}
         self._deaths: dict[Chunk, int] = {}
@@ -132,7 +169,7 @@ class Crew:
         chunk = worker.chunk
         assert chunk is not None
         self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
-        if deaths == _MOST_DEATHS:
+        if deaths == MOST_DEATHS:
             raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
         with interrupt_held():
             _dismiss(worker)
@@ -225,6 +262,11 @@ def _prepare(text: str, agent: Agent, plan: Plan) -> None:
     reasons = blocks.forfeit_reasons[0] + blocks.forfeit_reasons[1]
     if reasons:
         raise ValueError(f"agent {text!r} does not work: {reasons[0]}")
+
+
+def sides_see_all(sides: Sequence[Sequence[Agent]]) -> list[bool]:
+    """Tell for every side whether one of its partners sees hidden tiles."""
+    return [any(getattr(agent, "sees_all", False) for agent in side) for side in sides]
 
 
 def close_sides(sides: Sequence[Sequence[Agent]]) -> None:

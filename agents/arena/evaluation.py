@@ -8,11 +8,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from agents.arena.tournament import Plan, Played
+    from agents.arena.tournament import Hire, Plan, Played
 
 DESCRIPTION: Final = """\
 Play agents against each other in duplicate: every match seed once per rotation of the seats, so that all meet the same
@@ -32,12 +33,22 @@ examples:
   evaluate.py runs/smoke/checkpoints/last greedy pimc:50 --players 2 --workers 2 --out runs/arena
   evaluate.py greedy+pimc:50 greedy pimc:50 --players 4
   evaluate.py my.agent:make pimc:50 --until-decided --matches 20000
+  evaluate.py pimc:200 greedy --backend ray --address 10.0.0.1:6379 --out runs/arena
   evaluate.py net-2p --best-response --steps 2000000 --matches 4000 --out runs/response"""
 
 _MOST_SEED: Final = 2**63
 _ELO_BOUNDS: Final = (0.0, 20.0)
 _FOR_RESPONSES: Final = ("steps", "start", "selection_matches")
-_NOT_FOR_RESPONSES: Final = ("gauntlet", "until_decided", "elo", "sample", "move_timeout", "rate_all")
+_NOT_FOR_RESPONSES: Final = (
+    "gauntlet",
+    "until_decided",
+    "elo",
+    "sample",
+    "move_timeout",
+    "rate_all",
+    "backend",
+    "address",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         type=int,
-        default=1,
-        help="processes; they do not change results (default 1). With --best-response, threads of the training, too",
+        help="processes; they do not change results (default 1, with --backend ray the CPUs of the cluster). With "
+        "--best-response, threads of the training, too",
+    )
+    parser.add_argument("--backend", choices=("local", "ray"), help="play on this machine (default) or a Ray cluster")
+    parser.add_argument(
+        "--address", help="of the Ray cluster (default: RAY_ADDRESS, one on this machine, or a new one)"
     )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--deterministic", action="store_true", help="networks take their best action (default)")
@@ -121,7 +136,7 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
         raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
     from agents.arena.terminal import terminal_table
 
-    played, results = play(plan, arguments.workers, arguments.out, command, rate_all=arguments.rate_all)
+    played, results = play(plan, hire_of(arguments), arguments.out, command, rate_all=arguments.rate_all)
     if results["pairs"]:
         print(terminal_table(results))
     if arguments.out and results["pairs"]:
@@ -131,13 +146,13 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
 
 
 def play(
-    plan: Plan, workers: int, folder: Path | None, command: Sequence[str], *, rate_all: bool = False
+    plan: Plan, hire: Hire, folder: Path | None, command: Sequence[str], *, rate_all: bool = False
 ) -> tuple[list[Played], dict[str, Any]]:
     """Play what is planned and show how it goes; say so where Ctrl-C stopped it.
 
     Args:
         plan: what to play.
-        workers: processes.
+        hire: what hires those who play.
         folder: where finished chunks are kept.
         command: the arguments of the command line.
         rate_all: rate also agents that see hidden tiles.
@@ -152,7 +167,7 @@ def play(
     from agents.arena.tournament import run, who_sees_all
 
     with _Progress(plan) as progress:
-        played = run(plan, workers=workers, folder=folder, watch=progress.show)
+        played = run(plan, folder=folder, watch=progress.show, hire=hire)
     results = results_of(plan, played, who_sees_all(plan, played), command=command, rate_all=rate_all)
     if not all(result.finished for result in played):
         told = "what follows is of the blocks that were finished" if results["pairs"] else "no block was finished"
@@ -176,7 +191,7 @@ def _respond(arguments: argparse.Namespace, command: Sequence[str]) -> int:
         num_players=arguments.players,
         matches=arguments.matches,
         seed=arguments.seed,
-        workers=arguments.workers,
+        workers=arguments.workers or 1,
         **given,
     )
     return respond(attempt, arguments.out, command, go_on=arguments.resume)
@@ -208,6 +223,8 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     low, high = arguments.elo or _ELO_BOUNDS
     if not low < high:
         raise ValueError(f"--elo needs two numbers, the lower one first, not {low} {high}")
+    if arguments.address is not None and arguments.backend != "ray":
+        raise ValueError("--address needs --backend ray")
     order = itertools.permutations if arguments.players == 3 else itertools.combinations
     pairs = [pair for pair in order(range(count), 2) if not arguments.gauntlet or 0 in pair]
     return Plan(
@@ -229,10 +246,34 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--matches must be at least 1, not {arguments.matches}")
     if not 0 <= arguments.seed < _MOST_SEED:
         raise ValueError(f"--seed must be within 0 .. 2**63 - 1, not {arguments.seed}")
-    if not 1 <= arguments.workers <= 1024:
+    if arguments.workers is not None and not 1 <= arguments.workers <= 1024:
         raise ValueError(f"--workers must be within 1 .. 1024, not {arguments.workers}")
     if arguments.resume and arguments.out is None:
         raise ValueError("--resume needs --out")
+
+
+def hire_of(arguments: argparse.Namespace) -> Hire:
+    """Return what hires those who play, as the command line asks for.
+
+    Raises:
+        ValueError: Ray is not installed.
+    """
+    if arguments.backend != "ray":
+        return local_hire(arguments.workers or 1)
+    try:
+        from agents.arena.ray_crew import RayCrew
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ValueError("--backend ray needs Ray, which is not installed: pip install 'fivesup[ray]'") from None
+    return partial(RayCrew, workers=arguments.workers, address=arguments.address)
+
+
+def local_hire(workers: int) -> Hire:
+    """Return what hires so many processes on this machine."""
+    from agents.arena.crew import Crew
+
+    return partial(Crew, workers=workers)
 
 
 def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:

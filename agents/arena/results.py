@@ -53,7 +53,7 @@ def results_of(
         "players": plan.num_players,
         "seed": plan.seed,
         "command": list(command),
-        "versions": _versions(),
+        "versions": versions(),
         "agents": [_agent(index, names[index], sees_all[index], played) for index in range(len(names))],
         "pairs": [_pair(plan, result, names) for result in played],
         "ratings": _ratings(plan, played, names, rated),
@@ -69,7 +69,8 @@ def unique_names(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that matches depend on, where they are installed."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

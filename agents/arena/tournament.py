@@ -1,4 +1,4 @@
-"""Pairs of agents over many blocks, on several processes; what is finished is kept, and can be gone on with.
+"""Pairs of agents over many blocks, on many processes or machines; what is finished is kept, and can be gone on with.
 
 Blocks are dealt out in chunks of a fixed size and taken back in order, and a sequential test looks at whole chunks. So
 a run's results depend on its plan alone: not on how many processes play, nor on whether it was interrupted.
@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agents.agent import partners
 from agents.arena.blocks import Blocks, block_scores, block_size, even_share, joined, no_blocks
 from agents.arena.chunks import claim, load_chunk, locked, save_chunk
-from agents.arena.crew import Chunk, Crew
+from agents.arena.crew import Chunk, ChunkPlayers, Crew
 from agents.arena.statistics import RunningMean, SequentialTest
 from fivesup_env.rules.state import check_int
 
@@ -93,16 +94,26 @@ class Played:
 
 #: ``watch(pair, played)`` is told whenever more blocks of a pair are finished.
 Watch = Callable[[int, Played], None]
+#: ``hire(plan)`` returns those who play its chunks, such as `Crew` or `agents.arena.ray_crew.RayCrew`.
+Hire = Callable[[Plan], ChunkPlayers]
 
 
-def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watch | None = None) -> list[Played]:
+def run(
+    plan: Plan,
+    *,
+    workers: int = 1,
+    folder: Path | None = None,
+    watch: Watch | None = None,
+    hire: Hire | None = None,
+) -> list[Played]:
     """Play what is planned; after Ctrl-C, return what is finished.
 
     Args:
         plan: what to play.
-        workers: processes.
+        workers: processes of this machine.
         folder: where finished chunks are kept. Those that are there already are not played again.
         watch: see `Watch`.
+        hire: see `Hire`; None for a crew of so many `workers`.
 
     Returns:
         For every pair, what it has played.
@@ -115,7 +126,8 @@ def run(plan: Plan, *, workers: int = 1, folder: Path | None = None, watch: Watc
     played = [
         Played(a, b, [no_blocks(plan.num_players, plan.block_size(pair))]) for pair, (a, b) in enumerate(plan.pairs)
     ]
-    with suppress(KeyboardInterrupt), Crew(plan, workers) as crew, ExitStack() as held:
+    hire = hire or partial(Crew, workers=workers)
+    with suppress(KeyboardInterrupt), hire(plan) as crew, ExitStack() as held:
         for result in played:
             result.sees_all = (crew.sees_all[result.a], crew.sees_all[result.b])
         if folder is not None:
@@ -135,7 +147,9 @@ def who_sees_all(plan: Plan, played: Sequence[Played]) -> list[bool]:
     return [found.get(index, False) for index in range(len(plan.agents))]
 
 
-def _play_pair(plan: Plan, pair: int, result: Played, crew: Crew, folder: Path | None, watch: Watch | None) -> None:
+def _play_pair(
+    plan: Plan, pair: int, result: Played, crew: ChunkPlayers, folder: Path | None, watch: Watch | None
+) -> None:
     test = SequentialTest(even_share(plan.num_players), *plan.elo_bounds) if plan.elo_bounds else None
     for blocks in _chunks(plan, pair, crew, folder):
         scores = block_scores(blocks, plan.num_players)
@@ -151,7 +165,7 @@ def _play_pair(plan: Plan, pair: int, result: Played, crew: Crew, folder: Path |
             return
 
 
-def _chunks(plan: Plan, pair: int, crew: Crew, folder: Path | None) -> Iterator[Blocks]:
+def _chunks(plan: Plan, pair: int, crew: ChunkPlayers, folder: Path | None) -> Iterator[Blocks]:
     """Yield the chunks of a pair in order, from the folder or played by the crew."""
     count = plan.num_blocks(pair)
     starts = deque(range(0, count, CHUNK))

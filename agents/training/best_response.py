@@ -28,7 +28,7 @@ from typing import Any, Final
 from agents.agent import is_network, load_network, make_player, partners
 from agents.arena.blocks import block_size
 from agents.arena.chunks import write_whole
-from agents.arena.evaluation import play, write_all
+from agents.arena.evaluation import local_hire, play, write_all
 from agents.arena.tournament import Plan
 from agents.training.agent_names import load_start
 from agents.training.config import Config, EvalConfig, PpoConfig, SearchConfig, read_config
@@ -139,7 +139,7 @@ def _measure(attempt: Attempt, config: Config, folder: Path, command: Sequence[s
     """Play the responder against the agent, print and write what came of it; return whether all matches were played."""
     responder = Path(config.run) / "checkpoints" / "best"
     plan = measurement(attempt, responder)
-    played, results = play(plan, attempt.workers, folder / _ARENA, command)
+    played, results = play(plan, local_hire(attempt.workers), folder / _ARENA, command)
     if results["pairs"]:
         write_all(folder / _ARENA, plan, played, results)
         result = result_of(attempt, config, responder, results)

@@ -6,16 +6,18 @@ import argparse
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
 from fivesup_env.notation import checked_scores, parse_tile
 from fivesup_env.options import EpisodeName, Options
 from fivesup_env.rules.state import HAND_SIZE, HIGHEST_TARGET, TARGET
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Check ranges."""
-        for name, (low, high) in _RANGES.items():
-            value = _value_of(self, name)
-            if not low <= value <= high:
-                raise ValueError(f"{name} must be within {low} .. {high}, not {value}")
+        check_ranges(self, _RANGES)
         matches = self.search.shards * self.search.matches
         if matches >= 10**9:
             raise ValueError(f"search.shards * search.matches must be below 1000000000, not {matches}")
@@ -186,7 +185,6 @@ class Config:
         if self.ppo.winning_chances and self.ppo.reward != "win":
             raise ValueError(f"ppo.winning_chances needs ppo.reward = 'win', not {self.ppo.reward!r}")
 
-
     def _check_scores(self) -> None:
         """Check that every round can begin with these scores, and that nothing counts matches then."""
         scores, ppo = self.ppo.scores, self.ppo
@@ -199,7 +197,9 @@ class Config:
         if ppo.episode != "round":
             raise ValueError(f"ppo.scores needs ppo.episode = 'round', not {ppo.episode!r}")
         if ppo.pool or ppo.snapshots:
-            raise ValueError("ppo.scores needs ppo.pool = [] and ppo.snapshots = 0: opponents are drawn for whole matches")
+            raise ValueError(
+                "ppo.scores needs ppo.pool = [] and ppo.snapshots = 0: opponents are drawn for whole matches"
+            )
 
 
 class _Loader(yaml.SafeLoader):
@@ -295,9 +295,15 @@ def read_values(path: str | Path) -> dict[Any, Any]:
 
 
 def make_config(values: dict[Any, Any], source: str = "") -> Config:
-    """Return the configuration with these values, those of sections as mappings.
+    """Return the configuration with these values, as `make_settings` does."""
+    return make_settings(Config, values, source)
+
+
+def make_settings(kind: type[_T], values: dict[Any, Any], source: str = "") -> _T:
+    """Return a dataclass of settings with these values, those of sections, which are dataclasses, too, as mappings.
 
     Args:
+        kind: the dataclass; it checks ranges itself, and raises a ValueError.
         values: by key.
         source: named in errors, such as the path of the file.
 
@@ -305,32 +311,44 @@ def make_config(values: dict[Any, Any], source: str = "") -> Config:
         ValueError: a key is unknown or ill-typed, or a value out of range; names it.
     """
     try:
-        made = _made(Config, values, "")
+        made = _made(kind, values, "", list(keys(kind)))
     except ValueError as error:
         raise ValueError(f"{source}: {error}" if source else str(error)) from None
-    assert isinstance(made, Config)
+    assert isinstance(made, kind)
     return made
 
 
-def as_yaml(config: Config) -> str:
+def check_ranges(config: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Check numbers of a configuration against their least and greatest values, by key.
+
+    Raises:
+        ValueError: a number is out of its range; names it.
+    """
+    for name, (low, high) in ranges.items():
+        value = _value_of(config, name)
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be within {low} .. {high}, not {value}")
+
+
+def as_yaml(config: Any) -> str:
     """Return the configuration as a YAML text that `read_config` reads back."""
     return str(yaml.dump(_plain(dataclasses.asdict(config)), Dumper=_Dumper, sort_keys=False))
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser, kind: Any = Config) -> None:
     """Add a flag for every key, such as ``--ppo.learning-rate 1e-4``; it takes what YAML takes."""
     group = parser.add_argument_group("keys of the configuration, in place of those of the file")
-    for name in keys():
+    for name in keys(kind):
         group.add_argument("--" + name.replace("_", "-"), dest=name, metavar="VALUE", default=argparse.SUPPRESS)
 
 
-def with_flags(values: dict[Any, Any], arguments: argparse.Namespace) -> dict[Any, Any]:
+def with_flags(values: dict[Any, Any], arguments: argparse.Namespace, kind: Any = Config) -> dict[Any, Any]:
     """Return the values of a file with those of the flags in their place.
 
     Raises:
         ValueError: a flag's value is not YAML; names the flag.
     """
-    for name in keys():
+    for name in keys(kind):
         if not hasattr(arguments, name):
             continue
         try:
@@ -354,13 +372,14 @@ def keys(kind: Any = Config, prefix: str = "") -> Iterator[str]:
             yield prefix + name
 
 
-def _made(kind: Any, values: dict[Any, Any], prefix: str) -> Any:
+def _made(kind: Any, values: dict[Any, Any], prefix: str, known: list[str]) -> Any:
+    """Return a section; `known` are all keys of the whole configuration."""
     types = get_type_hints(kind)
     checked = {}
     for key, value in values.items():
         if key not in types:
-            raise ValueError(f"unknown key {_quoted(prefix, key)}" + _nearest(prefix, str(key), list(types)))
-        checked[key] = _checked(prefix + key, value, types[key])
+            raise ValueError(f"unknown key {_quoted(prefix, key)}" + _nearest(prefix, str(key), list(types), known))
+        checked[key] = _checked(prefix + key, value, types[key], known)
     return kind(**checked)
 
 
@@ -368,20 +387,20 @@ def _quoted(prefix: str, key: Any) -> str:
     return repr(prefix + str(key)) if prefix else repr(key)
 
 
-def _nearest(prefix: str, key: str, known: list[str]) -> str:
+def _nearest(prefix: str, key: str, section: list[str], known: list[str]) -> str:
     """Return a hint at the key that was meant: that of another section, or a near one of this section, or of any."""
-    names = {name: name.rpartition(".")[2] for name in keys()}
-    near = difflib.get_close_matches(key, known, 1)
+    names = {name: name.rpartition(".")[2] for name in known}
+    near = difflib.get_close_matches(key, section, 1)
     meant = [key] if key in names.values() else difflib.get_close_matches(key, names.values(), 1)
     hints = [prefix + near[0]] if near and key not in meant else [name for name, last in names.items() if last in meant]
     return f": did you mean {' or '.join(map(repr, hints))}?" if hints else ""
 
 
-def _checked(key: str, value: Any, wanted: Any) -> Any:
+def _checked(key: str, value: Any, wanted: Any, known: list[str]) -> Any:
     if dataclasses.is_dataclass(wanted):
         if not isinstance(value, dict):
             raise ValueError(f"{key} is a section: a mapping of keys to values, not {value!r}")
-        return _made(wanted, value, f"{key}.")
+        return _made(wanted, value, f"{key}.", known)
     if get_origin(wanted) is tuple:
         return _checked_list(key, value, get_args(wanted)[0])
     if get_origin(wanted) is Literal:

@@ -25,7 +25,7 @@ from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.collectors import Collector
-from torchrl.envs import PettingZooWrapper, RewardScaling, TransformedEnv
+from torchrl.envs import PettingZooWrapper
 from torchrl.envs.utils import MarlGroupMapType
 from torchrl.modules import MaskedCategorical, ProbabilisticActor
 from torchrl.objectives import ClipPPOLoss
@@ -39,10 +39,11 @@ from fivesup_env.observation import OBS_SIZE
 
 WEIGHTS = Path("runs/torchrl_ppo.pt")
 STEPS_A_BATCH, STEPS_A_MINIBATCH, EPOCHS = 2000, 250, 4
+REWARD_SCALE = 0.05  # a round brings some ten points
 OBSERVATION = ("agents", "observation", "observation")
 
 
-def make_env(num_players: int, seed: int) -> TransformedEnv:
+def make_env(num_players: int, seed: int) -> PettingZooWrapper:
     """Return single rounds, paid by points: short episodes, in which seats are asked only where they have a choice."""
     matches = fivesup_v0.raw_env(
         num_players, episode="round", reward="margin", skip_forced=True, obs_dtype="float32"
@@ -51,7 +52,7 @@ def make_env(num_players: int, seed: int) -> TransformedEnv:
         matches, use_mask=True, categorical_actions=True, group_map=MarlGroupMapType.ALL_IN_ONE_GROUP
     )
     env.set_seed(seed)
-    return TransformedEnv(env, RewardScaling(loc=0.0, scale=0.05, in_keys=[("agents", "reward")]))
+    return env
 
 
 def make_network(outputs: int) -> nn.Sequential:
@@ -104,6 +105,7 @@ def train(steps: int, num_players: int, seed: int) -> nn.Sequential:
         auto_register_policy_transforms=False,  # there are none to add
     )
     for batch in collector:
+        batch["next", "agents", "reward"] *= REWARD_SCALE
         with torch.no_grad():
             advantages(batch)
         normalize(batch)

@@ -1,7 +1,7 @@
 """Self-play with Tianshou: a network of action values for all seats, learned by its DQN.
 
     pip install 'fivesup[arena,tianshou]'
-    python -m examples.tianshou_dqn --steps 20000
+    python -m examples.tianshou_dqn --steps 10000
     python evaluate.py examples.tianshou_dqn:make random greedy --gauntlet --matches 1000
 
 The first command trains and prints how many matches the network wins against `random`; the second lets it play in the
@@ -45,13 +45,13 @@ HORIZON = 100  # more steps than a round has: it has 28 tiles to place, and no o
 EXPLORATION = 0.1  # share of random actions in training
 
 
-class WithoutInfos(BaseWrapper):  # type: ignore[type-arg]
-    """Leaves out the infos: the last tell of no winner as None, and Tianshou takes a None in its buffer for an error."""
+class WithoutInfos(BaseWrapper[str, Any, Any]):
+    """Leaves out the infos: the last ones have None for no winner, which Tianshou takes for an error in its buffer."""
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Return what the agent to move sees, without infos."""
-        *seen, _ = super().last(observe)
-        return (*seen, {})
+        observation, reward, terminated, truncated, _ = super().last(observe)
+        return observation, reward, terminated, truncated, {}
 
 
 def make_env(num_players: int = 2) -> PettingZooEnv:
@@ -121,7 +121,7 @@ def make() -> ScoringAgent:
 def main(argv: Sequence[str] | None = None) -> Estimate:
     """Train, save the network, and return the share of matches that it wins against `random`."""
     parser = argparse.ArgumentParser(description="DQN in self-play, with Tianshou.")
-    parser.add_argument("--steps", type=int, default=20_000, help="steps to play and to learn from")
+    parser.add_argument("--steps", type=int, default=10_000, help="steps to play and to learn from")
     parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--matches", type=int, default=1000, help="whole matches against random, at the end")

@@ -1,16 +1,16 @@
 """Self-play with TorchRL: PPO over the PettingZoo environment, one network for all seats.
 
     pip install 'fivesup[arena,torchrl]'
-    python -m examples.torchrl_ppo --steps 40000
+    python -m examples.torchrl_ppo --steps 20000
     python evaluate.py examples.torchrl_ppo:make random greedy --gauntlet --matches 1000
 
 The first command trains and prints how many matches the network wins against `random`; the second lets it play in the
 arena. docs/plugs/torchrl.md tells more.
 
 All seats are one group, so tensors have a dimension for them: T steps, P seats, D features, A actions. In each step one
-seat acts; `("agents", "mask")` says which. Rewards and observations come for every seat in every step. So advantages run
-over all steps, as if waiting were an action: a seat's decision earns what the others' moves bring its seat, too, and who
-loses learns from the last step as who wins. The critic learns from all seats, the policy from those that act.
+seat acts; `("agents", "mask")` says which. Rewards and observations come for every seat in every step. So advantages
+run over all steps, as if waiting were an action: a decision also earns what the moves of others bring its seat, and who
+loses learns from the last step as who wins does. The critic learns from all seats, the policy from those that act.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ OBSERVATION = ("agents", "observation", "observation")
 
 def make_env(num_players: int, seed: int) -> PettingZooWrapper:
     """Return single rounds, paid by points: short episodes, in which seats are asked only where they have a choice."""
-    matches = fivesup_v0.raw_env(
-        num_players, episode="round", reward="margin", skip_forced=True, obs_dtype="float32"
-    )
+    matches = fivesup_v0.raw_env(num_players, episode="round", reward="margin", skip_forced=True, obs_dtype="float32")
     env = PettingZooWrapper(
         matches, use_mask=True, categorical_actions=True, group_map=MarlGroupMapType.ALL_IN_ONE_GROUP
     )
@@ -110,7 +108,7 @@ def train(steps: int, num_players: int, seed: int) -> nn.Sequential:
             advantages(batch)
         normalize(batch)
         for _ in range(EPOCHS):
-            for rows in torch.randperm(len(batch)).split(STEPS_A_MINIBATCH):
+            for rows in torch.split(torch.randperm(len(batch)), STEPS_A_MINIBATCH):
                 learn(batch[rows], loss, critic, optimizer)
     collector.shutdown()
     return network
@@ -123,9 +121,7 @@ def normalize(batch: TensorDictBase) -> None:
     batch["agents", "advantage"] = (advantage - acting.mean()) / acting.std()
 
 
-def learn(
-    steps: TensorDictBase, loss: ClipPPOLoss, critic: TensorDictModule, optimizer: torch.optim.Optimizer
-) -> None:
+def learn(steps: TensorDictBase, loss: ClipPPOLoss, critic: TensorDictModule, optimizer: torch.optim.Optimizer) -> None:
     """Take one step of the optimizer."""
     of_policy = loss(steps)
     values = critic(steps.select(OBSERVATION))["agents", "state_value"]
@@ -146,7 +142,7 @@ def make() -> ScoringAgent:
 def main(argv: Sequence[str] | None = None) -> Estimate:
     """Train, save the network, and return the share of matches that it wins against `random`."""
     parser = argparse.ArgumentParser(description="PPO in self-play, with TorchRL.")
-    parser.add_argument("--steps", type=int, default=40_000, help="steps to play and to learn from")
+    parser.add_argument("--steps", type=int, default=20_000, help="steps to play and to learn from")
     parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--matches", type=int, default=1000, help="whole matches against random, at the end")

@@ -27,6 +27,7 @@ def test_seats_masks_and_rewards_are_those_of_the_environment(num_players: int) 
     returns, told = np.zeros(num_players), dict.fromkeys(env.possible_agents, 0.0)
     for agent in env.agent_iter():
         observation, reward, done, *_ = env.last()
+        assert observation is not None
         told[agent] += reward
         if done:
             env.step(None)

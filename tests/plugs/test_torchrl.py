@@ -41,6 +41,7 @@ def by_hand(num_players: int, seed: int, actions: list[int]) -> Iterator[tuple[s
     script = iter(actions)
     for agent in env.agent_iter():
         observation, reward, terminated, truncated, _ = env.last()
+        assert observation is not None
         done = terminated or truncated
         yield agent, reward, observation["action_mask"], done
         env.step(None if done else next(script))

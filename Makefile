@@ -112,6 +112,9 @@ $(BENCH_READY): pyproject.toml constraints.txt
 	$(IN_BENCH) -m pip install --constraint constraints.txt --editable '.[render,train,bench]'
 	@touch $@
 
+# Otherwise make takes these for files in between, deletes them, and installs everything again the next time.
+.PRECIOUS: .venv-%/.ready
+
 # A library may want other versions than constraints.txt has; only torch and the test tools are as everywhere.
 .venv-%/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(CHECK_PYTHON)'

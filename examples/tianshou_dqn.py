@@ -1,6 +1,6 @@
 """Self-play with Tianshou: a network of action values for all seats, learned by its DQN.
 
-    pip install 'fivesup[arena,tianshou]'
+    pip install --editable '.[arena,tianshou]'
     python -m examples.tianshou_dqn --steps 10000
     python evaluate.py examples.tianshou_dqn:make random greedy --gauntlet --matches 1000
 

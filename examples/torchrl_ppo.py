@@ -1,6 +1,6 @@
 """Self-play with TorchRL: PPO over the PettingZoo environment, one network for all seats.
 
-    pip install 'fivesup[arena,torchrl]'
+    pip install --editable '.[arena,torchrl]'
     python -m examples.torchrl_ppo --steps 20000
     python evaluate.py examples.torchrl_ppo:make random greedy --gauntlet --matches 1000
 

@@ -25,6 +25,9 @@ READY := $(VENV)/.ready
 OLDEST_READY := $(OLDEST_VENV)/.ready
 # Libraries that the game is plugged into; each has an extra, a virtual environment and tests of its own.
 PLUGS := ray torchrl tianshou
+# What else their examples need: another extra.
+PLUG_NEEDS := arena
+.venv-ray/.ready: PLUG_NEEDS := train
 BENCH_READY := $(BENCH_VENV)/.ready
 
 # Every test process computes on one thread; more would only wait for each other.
@@ -109,11 +112,14 @@ $(BENCH_READY): pyproject.toml constraints.txt
 	$(IN_BENCH) -m pip install --constraint constraints.txt --editable '.[render,train,bench]'
 	@touch $@
 
+# Otherwise make takes these for files in between, deletes them, and installs everything again the next time.
+.PRECIOUS: .venv-%/.ready
+
 # A library may want other versions than constraints.txt has; only torch and the test tools are as everywhere.
 .venv-%/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(CHECK_PYTHON)'
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install $$(grep -E '^torch==' constraints.txt)
-	.venv-$*/bin/python -m pip install --editable '.[train,$*]' \
+	.venv-$*/bin/python -m pip install --editable '.[$(PLUG_NEEDS),$*]' \
 		$$(grep -E '^(torch|pytest|hypothesis)==' constraints.txt)
 	@touch $@

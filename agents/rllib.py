@@ -347,9 +347,7 @@ def _learn(config: RllibConfig, folder: Path, *, resumed: bool) -> None:
                     result = algo.train()
                     steps = _steps(algo)
                     measured = _measured(result)
-                    print(
-                        f"{steps:>9} decisions  " + "  ".join(f"{k} {v:.3f}" for k, v in measured.items()), flush=True
-                    )
+                    print(f"{steps:>9} decisions  " + "  ".join(f"{k} {v:.3f}" for k, v in measured.items()), flush=True)
                     for name, value in measured.items():
                         logger.record(name, value)
                     logger.dump(steps)

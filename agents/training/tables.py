@@ -71,8 +71,8 @@ class SelfPlayVecEnv(VecEnv):
         episode: "round" or "match".
         shaping: with "win", pay at each placement the change of `potentials`, too.
         chances: to win, by which "win" pays; None for those that come with the package.
-        scores: raw points per side with which every round begins, its starter drawn by lot; None for those that the last
-            round left, and the starter that follows. All seats are the learner's then.
+        scores: raw points per side with which every round begins, its starter drawn by lot, and all seats the
+            learner's; None for those that the last round left, and the starter that follows.
         rules: rule parameters `hand_size, target, max_pip, without`, as for `Match`. The chances to win are those of
             the whole game, so "win" takes none.
         hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.

@@ -68,10 +68,11 @@ def test_bfloat16_is_near_float32_and_leaves_weights_and_results_in_float32() ->
     for right, near in zip(one, other, strict=True):
         assert near.dtype == torch.float32
         assert 0 < (near - right).abs().max() < 0.03 * right.abs().max()  # eight bits of mantissa, three roundings
-    other[0].square().sum().backward()
-    assert all(weight.dtype == torch.float32 for weight in coarse.parameters())
-    first = coarse.features_extractor.layers[0].weight
-    assert first.grad.dtype == torch.float32 and first.grad.abs().sum() > 0
+    torch.autograd.backward(other[0].square().sum())
+    weights = dict(coarse.named_parameters())
+    assert all(weight.dtype == torch.float32 for weight in weights.values())
+    gradient = weights["features_extractor.layers.0.weight"].grad
+    assert gradient is not None and gradient.dtype == torch.float32 and gradient.abs().sum() > 0
     views = views_of(50)
     assert np.array_equal(NetworkAgent(coarse).logits(views), NetworkAgent(exact).logits(views))  # who plays: float32
 

@@ -306,6 +306,8 @@ def test_a_run_begins_with_the_weights_that_it_is_told_to(tmp_path: Path) -> Non
     second = state_of(trained(dataclasses.replace(SHORT, seed=6, start=start, ppo=nothing), tmp_path / "second"))
     assert second["policy"].keys() == weights.keys()
     assert all(torch.equal(second["policy"][name], weights[name]) for name in weights)
+    meta = json.loads((tmp_path / "second" / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))
+    assert meta["steps"] == 0 and meta["reward_scale"] == SHORT.reward_scale  # the unit of the weights it began with
 
 
 def test_a_run_that_began_from_a_network_goes_on_without_it(tmp_path: Path) -> None:

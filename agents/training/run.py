@@ -217,8 +217,10 @@ class _Trainer:
 
     def _facts(self) -> dict[str, Any]:
         """Return the units of the network's values and logits where these are the chance to win, and its rules."""
-        rules = self.config.rules.changed()
-        in_chances = self.config.ppo.in_chances() if self.steps else self.config.search.iterations > 0
+        rules, ppo = self.config.rules.changed(), self.config.ppo
+        # Before self-play, values are those of a fit, or of the network that the run began with.
+        fitted = self.config.search.iterations > 0 or (bool(self.config.start) and ppo.in_chances())
+        in_chances = ppo.in_chances() if self.steps else fitted
         facts: dict[str, Any] = {"reward_scale": self.config.reward_scale} if in_chances else {}
         if self.value_per_logit is not None and not self.steps:  # self-play gives the logits another meaning
             facts["value_per_logit"] = self.value_per_logit

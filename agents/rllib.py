@@ -275,10 +275,10 @@ def save(algo: Any, config: RllibConfig, folder: Path) -> None:
     facts = {"num_players": config.num_players, "steps": _steps(algo), "trained_by": f"RLlib {ray.__version__}"}
     save_checkpoint(folder / "checkpoints" / "last", policy, config.hidden, **facts)
     new, old, place = (folder / name for name in ("rllib.new", "rllib.old", "rllib"))
-    for path in (new, old):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(new, ignore_errors=True)
     algo.save_to_path(str(new.absolute()))
     if place.exists():
+        shutil.rmtree(old, ignore_errors=True)
         os.rename(place, old)
     os.rename(new, place)
     shutil.rmtree(old, ignore_errors=True)
@@ -402,7 +402,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{parser.prog}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; --resume goes on with the run", file=sys.stderr)
+        print("\nstopped; --resume goes on with what was saved", file=sys.stderr)
         return 130
     checkpoint = folder / "checkpoints" / "last"
     print(f"checkpoint: {checkpoint}")

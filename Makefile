@@ -28,6 +28,8 @@ PLUGS := ray torchrl tianshou
 # What else their examples need: another extra.
 PLUG_NEEDS := arena
 .venv-ray/.ready: PLUG_NEEDS := train
+# Test files of the plugs that have others than test_<plug>.py alone.
+TESTS_ray := tests/plugs/test_ray.py tests/plugs/test_rllib.py
 BENCH_READY := $(BENCH_VENV)/.ready
 
 # Every test process computes on one thread; more would only wait for each other.
@@ -68,7 +70,7 @@ test-oldest: $(OLDEST_READY) ## Run the tests that need no training library with
 test-plugs: $(PLUGS:%=test-plug-%) ## Run the tests with each library that the game is plugged into
 
 test-plug-%: .venv-%/.ready
-	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest tests/plugs/test_$*.py $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest $(or $(TESTS_$*),tests/plugs/test_$*.py) $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style, format and types
 	$(IN_VENV) -m ruff check

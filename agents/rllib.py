@@ -18,6 +18,7 @@ The folder of a run holds
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import shlex
@@ -44,7 +45,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.logger import configure
+from stable_baselines3.common.logger import Logger, configure
 
 from agents.network import Trunk, make_policy, save_checkpoint
 from agents.processes import interrupt_held
@@ -140,7 +141,7 @@ class FivesUpRllibEnv(PettingZooEnv):  # type: ignore[misc] # RLlib has no annot
 
     Args:
         context: RLlib's, a mapping that also tells which of the processes that play this one is. Its keys are
-            `num_players`; `reward_scale`, which rewards are multiplied by; and `seed`, that of the run.
+            `num_players`; `reward_scale`, which rewards are multiplied by; and `seed`, of all deals.
     """
 
     def __init__(self, context: Mapping[str, Any]) -> None:
@@ -168,19 +169,23 @@ class FivesUpRllibEnv(PettingZooEnv):  # type: ignore[misc] # RLlib has no annot
 # The algorithm
 
 
-def algorithm_config(config: RllibConfig) -> PPOConfig:
-    """Return RLlib's configuration of a run."""
-    context = {"num_players": config.num_players, "reward_scale": config.reward_scale, "seed": config.seed}
-    env = FivesUpRllibEnv(context)
+def module_spec(config: RllibConfig) -> RLModuleSpec:
+    """Return RLlib's description of the network that plays all seats."""
+    env = _MaskedRounds(config.num_players)
     agent = env.possible_agents[0]
-    module = RLModuleSpec(
+    layers = DefaultModelConfig(fcnet_hiddens=list(config.hidden), fcnet_activation="relu", vf_share_layers=True)
+    return RLModuleSpec(
         module_class=ActionMaskingTorchRLModule,
-        observation_space=env.observation_spaces[agent],
-        action_space=env.action_spaces[agent],
-        model_config=DefaultModelConfig(
-            fcnet_hiddens=list(config.hidden), fcnet_activation="relu", vf_share_layers=True
-        ),
+        observation_space=env.observation_space(agent),
+        action_space=env.action_space(agent),
+        model_config=layers,
     )
+
+
+def algorithm_config(config: RllibConfig, steps: int = 0) -> PPOConfig:
+    """Return RLlib's configuration of a run that begins, or goes on after so many steps, with other deals."""
+    seed = match_seed(config.seed, steps)
+    context = {"num_players": config.num_players, "reward_scale": config.reward_scale, "seed": seed}
     return (
         PPOConfig()
         .environment(FivesUpRllibEnv, env_config=context, disable_env_checking=True)
@@ -192,7 +197,7 @@ def algorithm_config(config: RllibConfig) -> PPOConfig:
             batch_mode="truncate_episodes",
         )
         .multi_agent(policies={POLICY}, policy_mapping_fn=_policy_of)
-        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={POLICY: module}))
+        .rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs={POLICY: module_spec(config)}))
         .training(
             train_batch_size_per_learner=config.batch_size,
             minibatch_size=config.minibatch_size,
@@ -218,12 +223,12 @@ def _policy_of(agent: str, episode: Any, **_: Any) -> str:
 
 
 @contextmanager
-def algorithm(config: RllibConfig) -> Iterator[Any]:
-    """Make the algorithm of a run, on a Ray cluster of this machine alone, and end both."""
+def algorithm(config: RllibConfig, steps: int = 0) -> Iterator[Any]:
+    """Make the algorithm of a run (`algorithm_config`), on a Ray cluster of this machine alone, and end both."""
     cpus = 1 + config.env_runners
     ray.init("local", num_cpus=cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        made = algorithm_config(config).build_algo()
+        made = algorithm_config(config, steps).build_algo()
         try:
             yield made
         finally:
@@ -264,16 +269,16 @@ def learned_weights(algo: Any) -> dict[str, Any]:
     return weights
 
 
-def save(algo: Any, config: RllibConfig, folder: Path, steps: int) -> None:
-    """Write the agent and RLlib's checkpoint into the folder of the run; the latter is replaced as a whole."""
+def save(algo: Any, config: RllibConfig, folder: Path) -> None:
+    """Write the agent and RLlib's checkpoint into the folder of the run; the old ones stay until the new are whole."""
     policy = to_policy(learned_weights(algo), config.hidden)
-    facts = {"num_players": config.num_players, "steps": steps, "trained_by": f"RLlib {ray.__version__}"}
+    facts = {"num_players": config.num_players, "steps": _steps(algo), "trained_by": f"RLlib {ray.__version__}"}
     save_checkpoint(folder / "checkpoints" / "last", policy, config.hidden, **facts)
     new, old, place = (folder / name for name in ("rllib.new", "rllib.old", "rllib"))
-    for path in (new, old):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(new, ignore_errors=True)
     algo.save_to_path(str(new.absolute()))
     if place.exists():
+        shutil.rmtree(old, ignore_errors=True)
         os.rename(place, old)
     os.rename(new, place)
     shutil.rmtree(old, ignore_errors=True)
@@ -289,7 +294,7 @@ def train(config: RllibConfig) -> Path:
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
     folder = _new_run_folder(config)
-    _learn(config, folder, resumed=False)
+    _learn(config, folder)
     return folder
 
 
@@ -301,9 +306,10 @@ def resume(folder: Path) -> Path:
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
     config = read_run(folder)
-    if not (folder / "rllib").is_dir():
+    saved = next((place for place in (folder / "rllib", folder / "rllib.old") if place.is_dir()), None)
+    if saved is None:
         raise ValueError(f"{folder} holds no run that can be gone on with: {folder / 'rllib'} is missing")
-    _learn(config, folder, resumed=True)
+    _learn(config, folder, saved)
     return folder
 
 
@@ -333,32 +339,29 @@ def _new_run_folder(config: RllibConfig) -> Path:
     return run
 
 
-def _learn(config: RllibConfig, folder: Path, *, resumed: bool) -> None:
-    """Learn until all steps are taken; Ctrl-C waits for the end of a batch."""
+def _learn(config: RllibConfig, folder: Path, saved: Path | None = None) -> None:
+    """Learn until all steps are taken, from the beginning or what was saved; Ctrl-C waits for the end of a batch."""
     logger = configure(str(folder), ["tensorboard"])
-    with algorithm(config) as algo:
-        steps = 0
-        if resumed:
-            algo.restore_from_path(str((folder / "rllib").absolute()))
-            steps = _steps(algo)
+    with algorithm(config, _steps_saved(folder) if saved else 0) as algo:
+        if saved:
+            algo.restore_from_path(str(saved.absolute()))
         try:
-            while steps < config.total_steps:
+            while _steps(algo) < config.total_steps:
                 with interrupt_held():
-                    result = algo.train()
-                    steps = _steps(algo)
-                    measured = _measured(result)
-                    print(f"{steps:>9} decisions  " + "  ".join(f"{k} {v:.3f}" for k, v in measured.items()), flush=True)
-                    for name, value in measured.items():
-                        logger.record(name, value)
-                    logger.dump(steps)
+                    _log(algo.train(), _steps(algo), logger)
                     if algo.iteration % config.save_every == 0:
-                        save(algo, config, folder, steps)
+                        save(algo, config, folder)
         except KeyboardInterrupt:
             with interrupt_held():
-                save(algo, config, folder, steps)
+                save(algo, config, folder)
             raise
         with interrupt_held():
-            save(algo, config, folder, steps)
+            save(algo, config, folder)
+
+
+def _steps_saved(folder: Path) -> int:
+    """Return how many decisions the checkpoint of a run has learned from."""
+    return int(json.loads((folder / "checkpoints" / "last" / "meta.json").read_text(encoding="utf-8"))["steps"])
 
 
 def _steps(algo: Any) -> int:
@@ -366,11 +369,15 @@ def _steps(algo: Any) -> int:
     return int(algo.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"), default=0))
 
 
-def _measured(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return what is shown of a batch, by name."""
+def _log(result: Mapping[str, Any], steps: int, logger: Logger) -> None:
+    """Show what a batch was, as a line and as events."""
     names = ("policy_loss", "vf_loss", "vf_explained_var", "entropy")
-    learned = {name: float(result["learners"][POLICY][name]) for name in names}
-    return {"seconds": float(result["timers"]["training_iteration"]), **learned}
+    values = {name: float(result["learners"][POLICY][name]) for name in names}
+    values["seconds_per_batch"] = float(result["timers"]["training_iteration"])
+    print(f"{steps:>9} decisions ", *(f" {name} {value:.3f}" for name, value in values.items()), flush=True)
+    for name, value in values.items():
+        logger.record(name, value)
+    logger.dump(steps)
 
 
 # The command line
@@ -388,14 +395,14 @@ def main(arguments: list[str] | None = None) -> int:
     source.add_argument("--resume", metavar="RUN", type=Path, help="go on with the run in this folder")
     add_flags(parser, RllibConfig)
     given = parser.parse_args(arguments)
-    logging.getLogger("ray").setLevel(logging.ERROR)  # RLlib warns of classes of its own, and greets
+    logging.getLogger("ray.rllib").setLevel(logging.ERROR)  # else it greets with warnings
     try:
         folder = resume(_resumed(given)) if given.resume else train(_read(given))
     except (OSError, ValueError) as error:
         print(f"{parser.prog}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nstopped; --resume goes on with the run", file=sys.stderr)
+        print("\nstopped; --resume goes on with what was saved", file=sys.stderr)
         return 130
     checkpoint = folder / "checkpoints" / "last"
     print(f"checkpoint: {checkpoint}")

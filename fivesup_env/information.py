@@ -44,7 +44,7 @@ class InformationTensor:
     | `placements` | T, 39 + P | a row for each placement in order; all 0 for those to come |
     | `turn` | P | one-hot: the seat to move or to draw; all 0 before the lot and after the round |
     | `draws` | 2 | draws since the last placement; 1 if one is announced and the tile not drawn yet |
-    | `drawn` | B, 28 | a row for each draw in order, one-hot: the tile, if the seat knows it |
+    | `drawn` | max(B, 1), 28 | a row for each draw in order, one-hot: the tile, if the seat knows it |
     | `shown` | P, 28 | per seat and tile: 1 if a settlement has shown it in the seat's hand |
 
     The columns of a placement: its tile (28, one-hot), the value (7) and the kind (3) of the end that it joined, 0 for

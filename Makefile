@@ -25,9 +25,6 @@ READY := $(VENV)/.ready
 OLDEST_READY := $(OLDEST_VENV)/.ready
 # Libraries that the game is plugged into; each has an extra, a virtual environment and tests of its own.
 PLUGS := ray torchrl tianshou
-# What else their examples need: another extra.
-PLUG_NEEDS := arena
-.venv-ray/.ready: PLUG_NEEDS := train
 # Test files of the plugs that have others than test_<plug>.py alone.
 TESTS_ray := tests/plugs/test_ray.py tests/plugs/test_rllib.py
 BENCH_READY := $(BENCH_VENV)/.ready
@@ -122,6 +119,6 @@ $(BENCH_READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(CHECK_PYTHON)'
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install $$(grep -E '^torch==' constraints.txt)
-	.venv-$*/bin/python -m pip install --editable '.[$(PLUG_NEEDS),$*]' \
+	.venv-$*/bin/python -m pip install --editable '.[$*]' \
 		$$(grep -E '^(torch|pytest|hypothesis)==' constraints.txt)
 	@touch $@

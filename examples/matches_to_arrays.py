@@ -5,7 +5,7 @@
     python examples/matches_to_arrays.py matches.jsonl --out decisions.parquet
 
 Every match is played again through the rules, and each action becomes a row; `COLUMNS` tells what is in it. The input
-can also be the `matches.jsonl` of ``evaluate.py --out``, or - for standard input. Parquet needs pyarrow.
+can also be the `matches.jsonl` of ``evaluate.py --out``, or - for standard input. Parquet needs `fivesup[data]`.
 
 `load` reads either file back, and `replay_rows` plays its matches. Prints how many rows of how many matches were
 written, and the size of the file. A line that is no record, or not true to the rules, is named, and nothing is written.
@@ -24,22 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fivesup_env import Match
-from fivesup_env.actions import (
-    ENDS_DRAW,
-    ENDS_ID,
-    ENDS_PASS,
-    NUM_ENDS_ACTIONS,
-    action_mask,
-    action_move,
-)
+from fivesup_env.actions import NUM_ENDS_ACTIONS, action_mask, action_move, ends_id
 from fivesup_env.files import replacing
 from fivesup_env.notation import move_text, parse_move
 from fivesup_env.observation import OBS_SIZE, encode
 from fivesup_env.records import Record, RecordError, read_records, replay_steps
-from fivesup_env.rules.play import DRAW, PASS
 from fivesup_env.rules.scoring import side_of
 from fivesup_env.rules.state import num_sides
-from fivesup_env.rules.tiles import OPENING, PORT_KIND, PORT_VALUE
 
 #: A row for each action, forced ones too: name, type, and numbers in a row.
 COLUMNS: Final = (
@@ -71,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         with replacing(args.out, binary=True) as file:
             write(file, arrays)
     except (RecordError, ImportError) as error:
-        parser.error(f"{args.file}: {error}" if isinstance(error, RecordError) else f"{error}: pip install pyarrow")
+        missing = f'{error}: pip install "fivesup[data]"'
+        parser.error(f"{args.file}: {error}" if isinstance(error, RecordError) else missing)
     except OSError as error:
         parser.error(f"{error.filename}: {error.strerror}")
     rows, matches, size = len(arrays["match"]), arrays["match"][-1] + 1, os.path.getsize(args.out)
@@ -101,17 +93,9 @@ def rows_of(record: Record, line: int) -> Iterator[tuple[Any, ...]]:
                 raise RecordError(f"line {line}: only matches of the real game, dealt from their seed, can be taken")
         else:
             seen = before.view(step.seat).state
-            done = encode(seen), action_mask(seen), ends_id(step.move), step.seat
+            done = encode(seen), action_mask(seen), ends_id(*parse_move(step.move)), step.seat
             yield *done, line - 1, step.round, return_of(record, step.seat), num_players, seed
         before = step.match.clone()  # the replay goes on with its own
-
-
-def ends_id(move: str) -> int:
-    """Return the `ends` id of a move as `Match.play` takes it; ports that lead to the same game (D6) have one id."""
-    tile, port = parse_move(move)
-    if tile in (DRAW, PASS):
-        return ENDS_DRAW if tile == DRAW else ENDS_PASS
-    return tile if port == OPENING else int(ENDS_ID[tile, PORT_VALUE[port]] + PORT_KIND[port])
 
 
 def return_of(record: Record, seat: int) -> float:

@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 from fivesup_env import Match, View
 from fivesup_env.actions import action_mask, action_move
 from fivesup_env.belief import count_worlds, sample_worlds
+from fivesup_env.cli.arguments import whole
 from fivesup_env.match import Position
 from fivesup_env.notation import move_text
 from fivesup_env.rules.scoring import side_of
+from fivesup_env.rules.state import MAX_SEED
 
 #: Takes a match and a generator, and returns a move of the seat to move, as `Match.play` takes it.
 Policy = Callable[[Match, np.random.Generator], str]
@@ -120,24 +122,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line, search one position, and print what was found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--position", metavar="TEXT", help="a match or a view, as repr() writes it (one is dealt)")
-    parser.add_argument("--players", type=int, default=2, help="seats of the match that is dealt (2)")
+    parser.add_argument("--players", type=whole(2, 4), default=2, help="seats of the match that is dealt (2)")
     parser.add_argument(
         "--plies",
-        type=int,
+        type=whole(0),
         default=4,
         help="greedy moves in it before the search (4), and more until there is a choice",
     )
-    parser.add_argument("--worlds", type=int, default=50, help="worlds to try each action in (50)")
+    parser.add_argument("--worlds", type=whole(1), default=50, help="worlds to try each action in (50)")
     parser.add_argument("--policy", choices=POLICIES, default="greedy", help="who plays after the action (greedy)")
-    parser.add_argument("--seed", type=int, default=1, help="of the deal and of the search (1)")
+    parser.add_argument("--seed", type=whole(0, MAX_SEED), default=1, help="of the deal and of the search (1)")
     args = parser.parse_args(argv)
+    dealt = args.position is None
     try:
-        if args.worlds < 1:
-            raise ValueError(f"--worlds must be at least 1, not {args.worlds}")
-        view = read_view(args.position) if args.position else dealt_view(args.players, args.seed, args.plies)
+        view = dealt_view(args.players, args.seed, args.plies) if dealt else read_view(args.position)
         found = search(view, args.worlds, POLICIES[args.policy], args.seed)
     except ValueError as error:
-        parser.error(str(error))
+        parser.error(f"--plies {args.plies}: {error}" if dealt else f"--position: {error}")
     print(f"{view}\n{count_worlds(view.state):,} worlds agree with this; {args.worlds} were tried")
     print("worth, in points of this round over the others, and its standard error:")
     for worth in found:
@@ -152,7 +153,7 @@ def read_view(text: str) -> View:
     """
     view = View.from_text(text) if " view=" in text else _view_to_move(Match.from_text(text))
     if view.round_over or view.seat != view.turn:
-        raise ValueError("--position: the seat whose view it is has to be to move")
+        raise ValueError("the seat whose view it is has to be to move")
     return view
 
 
@@ -166,7 +167,7 @@ def dealt_view(num_players: int, seed: int, plies: int) -> View:
     while len(match.history) < plies or len(moves(match)) == 1:
         match.play(greedy_move(match, rng))
         if match.round_over:
-            raise ValueError(f"--plies: the first round is over after {len(match.history)} moves")
+            raise ValueError(f"the first round is over after {len(match.history)} moves")
     return _view_to_move(match)
 
 

@@ -1,22 +1,21 @@
 """Self-play with Tianshou: a network of action values for all seats, learned by its DQN.
 
-    pip install --editable '.[arena,tianshou]'
+    pip install --editable '.[tianshou]'
     python -m examples.tianshou_dqn --steps 10000
     python evaluate.py examples.tianshou_dqn:make random greedy --gauntlet --matches 1000
 
-The first command trains and prints how many matches the network wins against `random`; the second lets it play in the
-arena. docs/plugs/tianshou.md tells more.
+Training writes the network to runs/tianshou_dqn.pt, and the arena plays it. docs/plugs/tianshou.md tells more.
 
 Tianshou stores the steps of all seats one after the other, and takes for the next observation of a step that of the
 seat to move then, often another one: its value would be of the wrong seat. So returns here run to the end of the round
 (`HORIZON`), without any value of a later observation. Of the rewards between, each seat's decisions are given its own,
 whoever moves: they are what it gains by the end of the round.
+
+Prints the share of matches that the trained network wins against `random`, with its 95 % interval.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 from agents.arena.statistics import Estimate
-from examples.network_agent import ScoringAgent, share_won
+from examples.network_agent import ScoringAgent, load, train_and_measure
 from fivesup_env import fivesup_v0
 from fivesup_env.actions import NUM_ENDS_ACTIONS
 from fivesup_env.observation import OBS_SIZE
@@ -113,26 +112,13 @@ def make_agent(network: Net) -> ScoringAgent:
 
 def make() -> ScoringAgent:
     """Return the trained network as an agent; its file is that of FIVESUP_WEIGHTS, or the one `main` writes."""
-    network = make_network()
-    network.load_state_dict(torch.load(os.environ.get("FIVESUP_WEIGHTS", WEIGHTS), weights_only=True))
-    return make_agent(network)
+    return make_agent(load(make_network(), WEIGHTS))
 
 
 def main(argv: Sequence[str] | None = None) -> Estimate:
     """Train, save the network, and return the share of matches that it wins against `random`."""
-    parser = argparse.ArgumentParser(description="DQN in self-play, with Tianshou.")
-    parser.add_argument("--steps", type=int, default=10_000, help="steps to play and to learn from")
-    parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--matches", type=int, default=1000, help="whole matches against random, at the end")
-    parser.add_argument("--out", type=Path, default=WEIGHTS, help="file for the weights")
-    args = parser.parse_args(argv)
-    network = train(args.steps, args.players, args.seed)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(network.state_dict(), args.out)
-    won = share_won(make_agent(network), "random", args.players, args.matches)
-    print(f"won {won.mean:.3f} [{won.low:.3f}, {won.high:.3f}] of {args.matches} matches against random")
-    return won
+    description = "DQN in self-play, with Tianshou."
+    return train_and_measure(train, make_agent, description=description, steps=10_000, weights=WEIGHTS, argv=argv)
 
 
 if __name__ == "__main__":

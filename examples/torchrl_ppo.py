@@ -1,22 +1,21 @@
 """Self-play with TorchRL: PPO over the PettingZoo environment, one network for all seats.
 
-    pip install --editable '.[arena,torchrl]'
+    pip install --editable '.[torchrl]'
     python -m examples.torchrl_ppo --steps 20000
     python evaluate.py examples.torchrl_ppo:make random greedy --gauntlet --matches 1000
 
-The first command trains and prints how many matches the network wins against `random`; the second lets it play in the
-arena. docs/plugs/torchrl.md tells more.
+Training writes the network to runs/torchrl_ppo.pt, and the arena plays it. docs/plugs/torchrl.md tells more.
 
 All seats are one group, so tensors have a dimension for them: T steps, P seats, D features, A actions. In each step one
 seat acts; `("agents", "mask")` says which. Rewards and observations come for every seat in every step. So advantages
 run over all steps, as if waiting were an action: a decision also earns what the moves of others bring its seat, and who
 loses learns from the last step as who wins does. The critic learns from all seats, the policy from those that act.
+
+Prints the share of matches that the trained network wins against `random`, with its 95 % interval.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 from agents.arena.statistics import Estimate
-from examples.network_agent import ScoringAgent, share_won
+from examples.network_agent import ScoringAgent, load, train_and_measure
 from fivesup_env import fivesup_v0
 from fivesup_env.actions import NUM_ENDS_ACTIONS
 from fivesup_env.observation import OBS_SIZE
@@ -134,26 +133,13 @@ def learn(steps: TensorDictBase, loss: ClipPPOLoss, critic: TensorDictModule, op
 
 def make() -> ScoringAgent:
     """Return the trained network as an agent; its file is that of FIVESUP_WEIGHTS, or the one `main` writes."""
-    network = make_network(NUM_ENDS_ACTIONS)
-    network.load_state_dict(torch.load(os.environ.get("FIVESUP_WEIGHTS", WEIGHTS), weights_only=True))
-    return ScoringAgent(network)
+    return ScoringAgent(load(make_network(NUM_ENDS_ACTIONS), WEIGHTS))
 
 
 def main(argv: Sequence[str] | None = None) -> Estimate:
     """Train, save the network, and return the share of matches that it wins against `random`."""
-    parser = argparse.ArgumentParser(description="PPO in self-play, with TorchRL.")
-    parser.add_argument("--steps", type=int, default=20_000, help="steps to play and to learn from")
-    parser.add_argument("--players", type=int, default=2, choices=(2, 3, 4))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--matches", type=int, default=1000, help="whole matches against random, at the end")
-    parser.add_argument("--out", type=Path, default=WEIGHTS, help="file for the weights")
-    args = parser.parse_args(argv)
-    network = train(args.steps, args.players, args.seed)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    torch.save(network.state_dict(), args.out)
-    won = share_won(ScoringAgent(network), "random", args.players, args.matches)
-    print(f"won {won.mean:.3f} [{won.low:.3f}, {won.high:.3f}] of {args.matches} matches against random")
-    return won
+    description = "PPO in self-play, with TorchRL."
+    return train_and_measure(train, ScoringAgent, description=description, steps=20_000, weights=WEIGHTS, argv=argv)
 
 
 if __name__ == "__main__":

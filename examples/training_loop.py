@@ -27,6 +27,7 @@ from agents import make_agent
 from agents.arena.blocks import block_scores, block_size, play_blocks
 from agents.arena.statistics import estimate
 from fivesup_env.actions import NUM_ENDS_ACTIONS
+from fivesup_env.cli.arguments import whole
 from fivesup_env.observation import OBS_SIZE, SCALES, write_observations
 from fivesup_env.rules.state import States
 from fivesup_env.vector_env import FivesUpVectorEnv
@@ -35,6 +36,7 @@ Floats: TypeAlias = NDArray[np.float32]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 REWARD_SCALE = 1 / 20  # rewards are points, of which an eventful round brings some twenty
+LIMITS = {"seed": (0, 2**63 - 1), "players": (2, 4)}  # all other whole numbers are at least 1
 MEASURED_FROM = 2**40  # match seed of the first match that is measured by: none of those trained on
 
 
@@ -182,11 +184,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for field in fields(Args):
         flag = f"--{field.name.replace('_', '-')}"
-        parser.add_argument(flag, type=type(field.default), default=field.default, help=f"({field.default})")
+        kind = whole(*LIMITS.get(field.name, (1,))) if isinstance(field.default, int) else float
+        parser.add_argument(flag, type=kind, default=field.default, help=f"({field.default})")
     args = Args(**vars(parser.parse_args(argv)))
-    counts = (value for name, value in vars(args).items() if isinstance(value, int) and name != "seed")
-    if args.players not in (2, 3, 4) or min(counts) < 1 or args.seed < 0:
-        parser.error("numbers of things have to be at least 1, --seed at least 0, and --players 2, 3 or 4")
     network = train(args)
     for opponent in ("random", "greedy"):
         count = -(-args.matches // block_size(args.players))  # a block plays the same deals from every seat

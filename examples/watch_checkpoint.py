@@ -6,12 +6,14 @@
 
 The network has seat 0, and the agent of `--against`, or else the network itself, has the others. Every hand lies open.
 Prints every move and the table after it; where the network had a choice, also the moves it thought most of, with their
-probabilities and an arrow at the one it took. Ctrl-C ends the show; a GIF then has the moves up to there.
+probabilities and an arrow at the one it took. Ctrl-C ends the show, as does a reader such as `head` that has enough; a
+GIF then has the moves up to there.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -24,48 +26,95 @@ from agents.agent import check_seats
 from agents.network import NetworkAgent
 from fivesup_env import Match
 from fivesup_env.actions import action_mask, action_move
+from fivesup_env.cli.arguments import whole
 from fivesup_env.drawing import to_rgb_array
 from fivesup_env.drawing.table import scene_of
+from fivesup_env.files import check_writable, replacing
 from fivesup_env.notation import agent_name, move_text
-from fivesup_env.rules.state import STATE
+from fivesup_env.rules.state import MAX_SEED, STATE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Read the command line and show a match; return the exit status: 0, or 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("checkpoint", help="the folder of a checkpoint, or net-2p, net-3p, net-4p")
-    parser.add_argument("--against", metavar="AGENT", help="who has the other seats, such as greedy (the network)")
-    parser.add_argument("--players", type=int, choices=(2, 3, 4), help="seats (as many as the network is for)")
-    parser.add_argument("--rounds", type=int, default=1, help="rounds to show (1)")
-    parser.add_argument("--top", type=int, default=3, help="moves of the network to tell of at each choice (3)")
-    parser.add_argument("--sample", action="store_true", help="draw moves from the network's policy")
-    parser.add_argument("--seed", type=int, default=1, help="match seed (1)")
-    parser.add_argument("--delay", type=float, default=0.5, help="seconds between moves (0.5)")
-    parser.add_argument("--gif", metavar="FILE", help="write the moves as pictures, too")
+    """Read the command line and show a match; return the exit status: 0, 130 after Ctrl-C, 141 without a reader."""
+    parser = build_parser()
     args = parser.parse_args(argv)
-    frames: list[NDArray[np.uint8]] = []
-    status = 0
     try:
-        if args.delay < 0 or args.rounds < 1 or args.top < 1:
-            raise ValueError("--delay cannot be negative, and --rounds and --top have to be at least 1")
         agents = seated(args.checkpoint, args.against, args.players, args.sample)
-        match = Match(len(agents), args.seed)
-        print(match)
-        for told in play(match, agents, args.rounds, args.top):
-            print(told)
-            if args.gif:
-                frames.append(to_rgb_array(scene_of(match.state)))
-            time.sleep(args.delay)
-        print("scores:", *match.scores)
-    except (ValueError, ImportError) as error:  # a GIF needs pygame-ce
+        if args.gif:
+            check_gif(args.gif)
+    except (ValueError, ImportError) as error:
         parser.error(str(error))
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        status = 130
+    frames: list[NDArray[np.uint8]] = []
+    status = show(Match(len(agents), args.seed), agents, args, frames)
     if frames:
         write_gif(args.gif, frames, args.delay or 0.5)
         print(f"wrote {len(frames)} pictures to {args.gif}")
     return status
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("checkpoint", help="the folder of a checkpoint, or net-2p, net-3p, net-4p")
+    parser.add_argument("--against", metavar="AGENT", help="who has the other seats, such as greedy (the network)")
+    parser.add_argument("--players", type=whole(2, 4), help="seats (as many as the network is for)")
+    parser.add_argument("--rounds", type=whole(1), default=1, help="rounds to show (1)")
+    parser.add_argument("--top", type=whole(1), default=3, help="moves of the network to tell of at each choice (3)")
+    parser.add_argument("--sample", action="store_true", help="draw moves from the network's policy")
+    parser.add_argument("--seed", type=whole(0, MAX_SEED), default=1, help="match seed (1)")
+    parser.add_argument("--delay", type=seconds, default=0.5, help="seconds between moves, at most 60 (0.5)")
+    parser.add_argument("--gif", metavar="FILE", help="write the moves as pictures, too: *.gif")
+    return parser
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a delay; an argparse type."""
+    delay = float(text)
+    if not 0 <= delay <= 60:
+        raise argparse.ArgumentTypeError(f"must be within 0 .. 60, not {text}")
+    return delay
+
+
+def check_gif(path: str) -> None:
+    """Check before the show that its pictures can be drawn, and written there.
+
+    Raises:
+        ValueError: the file is no GIF, or cannot be written.
+        ImportError: pygame-ce or Pillow is not installed.
+    """
+    if not path.lower().endswith(".gif"):
+        raise ValueError(f"--gif must end with .gif, not be {path}")
+    to_rgb_array(scene_of(Match(2, 0).state))  # says what to install
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError as error:
+        raise ImportError("a GIF needs Pillow: pip install pillow") from error
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise ValueError(f"--gif {path}: {error.strerror}") from error
+
+
+def show(match: Match, agents: Sequence[Agent], args: argparse.Namespace, frames: list[NDArray[np.uint8]]) -> int:
+    """Print a match as it is played, with `args` of the command line; return the exit status.
+
+    With `--gif`, a picture of each move is appended to `frames`, uint8[height, width, 3].
+    """
+    try:
+        print(match, flush=True)
+        for told in play(match, agents, args.rounds, args.top):
+            if args.gif:
+                frames.append(to_rgb_array(scene_of(match.state)))
+            print(told, flush=True)  # a reader sees it now
+            time.sleep(args.delay)
+        print("scores:", *match.scores, flush=True)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would complain of the rest on exit
+        return 141
+    return 0
 
 
 def seated(checkpoint: str, against: str | None, num_players: int | None, sample: bool) -> list[Agent]:
@@ -123,12 +172,13 @@ def decide(agent: Agent, match: Match, key: np.uint64, top: int) -> tuple[str, l
     return move_text(*action_move(seen, taken)), thoughts
 
 
-def write_gif(path: str, frames: Sequence[NDArray[np.uint8]], seconds: float) -> None:
+def write_gif(path: str, frames: Sequence[NDArray[np.uint8]], delay: float) -> None:
     """Write pictures uint8[height, width, 3] as a GIF that shows each for so many seconds."""
     from PIL import Image
 
     first, *rest = (Image.fromarray(frame) for frame in frames)
-    first.save(path, save_all=True, append_images=rest, duration=round(1000 * seconds), loop=0)
+    with replacing(path, binary=True) as file:
+        first.save(file, format="GIF", save_all=True, append_images=rest, duration=round(1000 * delay), loop=0)
 
 
 if __name__ == "__main__":

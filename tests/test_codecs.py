@@ -18,6 +18,7 @@ from fivesup_env.actions import (
     ENDS_VALUE,
     action_mask,
     action_move,
+    ends_id,
     ends_step,
     explain_illegal,
     only_action,
@@ -198,6 +199,12 @@ def test_masks_are_the_legal_actions() -> None:
         seen["equivalent ports"] += len(legal) > len(classes)
     assert set(seen) == {"half", "line", "branch", "draw", "pass", "open", "equivalent ports"}
     assert min(seen.values()) > 10, seen
+
+
+def test_every_move_has_an_ends_id_and_only_ports_that_lead_to_the_same_game_share_it() -> None:
+    for match in positions("first", 120):
+        ids = {ends_id(*parse_move(move)) for move in match.legal()}
+        assert sorted(ids) == np.flatnonzero(action_mask(match.state)).tolist(), match
 
 
 def test_an_ends_id_joins_the_first_equivalent_port() -> None:

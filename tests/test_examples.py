@@ -23,12 +23,19 @@ from agents import make_agent  # noqa: E402
 from agents.agent import load_network  # noqa: E402
 from agents.arena.evaluation import main as evaluate  # noqa: E402
 from agents.training.seat_ppo import seat_advantages  # noqa: E402
-from examples import matches_to_arrays, own_agent, search_with_clones, training_loop, watch_checkpoint  # noqa: E402
+from examples import (  # noqa: E402
+    matches_to_arrays,
+    network_agent,
+    own_agent,
+    search_with_clones,
+    training_loop,
+    watch_checkpoint,
+)
 from fivesup_env import Match, View  # noqa: E402
-from fivesup_env.actions import action_mask  # noqa: E402
+from fivesup_env.actions import NUM_ENDS_ACTIONS, action_mask  # noqa: E402
 from fivesup_env.belief import sample_worlds  # noqa: E402
 from fivesup_env.cli import main as fivesup  # noqa: E402
-from fivesup_env.observation import section  # noqa: E402
+from fivesup_env.observation import OBS_SIZE, encode, scaled, section  # noqa: E402
 from fivesup_env.records import read_records, replay  # noqa: E402
 from fivesup_env.rules.state import STATE  # noqa: E402
 from fivesup_env.search import gains, try_actions  # noqa: E402
@@ -36,7 +43,9 @@ from tests.conftest import TILES  # noqa: E402
 from tests.processes import ROOT  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
-PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if path.name != "__init__.py")
+MODULES = ["__init__.py", "network_agent.py"]
+PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if path.name not in MODULES)
+AS_MODULES = ["tianshou_dqn", "torchrl_ppo"]  # they import what they share
 
 
 def refused(main: Any, *argv: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -59,9 +68,20 @@ def environment() -> dict[str, str]:
 def test_program_tells_how_it_is_run_and_is_listed(path: Path) -> None:
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert text is not None
-    assert f"python examples/{path.name}" in text or f"python evaluate.py examples.{path.stem}:" in text
+    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    if path.stem in AS_MODULES:
+        assert f"python -m examples.{path.stem}" in text
+        assert f"bin/python -m examples.{path.stem}\n" in listed
+    else:
+        assert f"python examples/{path.name}" in text or f"python evaluate.py examples.{path.stem}:" in text
     assert "Prints" in text
-    assert f"[{path.name}]({path.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert f"| [{path.name}]({path.name}) |" in listed
+
+
+def test_what_examples_share_is_told_of_as_no_program() -> None:
+    assert "\n[network_agent.py](network_agent.py) is no program" in (EXAMPLES / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 # own_agent
@@ -181,8 +201,10 @@ def test_training_is_a_function_of_its_arguments(players: int) -> None:
 
 
 def test_training_loop_names_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--players 2, 3 or 4" in refused(training_loop.main, "--players", "5", capsys=capsys)
-    assert "at least 1" in refused(training_loop.main, "--num-envs", "0", capsys=capsys)
+    main = training_loop.main
+    assert "--players: must be within 2 .. 4, not 5" in refused(main, "--players", "5", capsys=capsys)
+    assert "--num-envs: must be at least 1, not 0" in refused(main, "--num-envs", "0", capsys=capsys)
+    assert "--seed: must be within 0 .. 9223372036854775807, not -1" in refused(main, "--seed", "-1", capsys=capsys)
 
 
 # search_with_clones
@@ -240,11 +262,16 @@ def test_search_values_actions_as_the_compiled_search_does(num_players: int) -> 
 
 def test_search_names_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     main, match = search_with_clones.main, small_match()
-    assert "num_players must be within 2 .. 4" in refused(main, "--players", "5", capsys=capsys)
-    assert "--worlds must be at least 1" in refused(main, "--worlds", "0", capsys=capsys)
-    assert "the first round is over" in refused(main, "--plies", "99", capsys=capsys)
-    assert "has to be to move" in refused(main, "--position", repr(match.view(1)), capsys=capsys)
-    assert "no text" in refused(main, "--position", "no text", capsys=capsys)
+    assert "--players: must be within 2 .. 4, not 5" in refused(main, "--players", "5", capsys=capsys)
+    assert "--worlds: must be at least 1, not 0" in refused(main, "--worlds", "0", capsys=capsys)
+    assert "--seed: must be within 0 .. 18446744073709551615, not -1" in refused(main, "--seed", "-1", capsys=capsys)
+    assert "--plies: must be at least 0, not -1" in refused(main, "--plies", "-1", capsys=capsys)
+    assert "--plies 99: the first round is over" in refused(main, "--plies", "99", capsys=capsys)
+    not_to_move = refused(main, "--position", repr(match.view(1)), capsys=capsys)
+    assert "--position: the seat whose view it is has to be to move" in not_to_move
+    no_position = refused(main, "--position", "no text", capsys=capsys)
+    assert "error: --position: " in no_position
+    assert "no text" in no_position
 
 
 # matches_to_arrays
@@ -315,17 +342,6 @@ def test_rows_hold_what_the_seat_saw_and_what_it_got(matches: Path, tmp_path: Pa
     assert {record["winner"] is None for record in read_records(matches)} == {True, False}
 
 
-def test_every_move_has_an_id_and_only_ports_that_lead_to_the_same_game_share_it() -> None:
-    match, rng = Match(2, seed=4), np.random.default_rng(4)
-    for _ in range(200):
-        legal = match.legal()
-        ids = {matches_to_arrays.ends_id(move) for move in legal}
-        assert sorted(ids) == np.flatnonzero(action_mask(match.state)).tolist()
-        match.play(legal[rng.integers(len(legal))])
-        if match.round_over:
-            match.next_round()
-
-
 def test_rows_that_are_no_match_are_named(matches: Path, tmp_path: Path) -> None:
     arrays = converted(matches, tmp_path / "decisions.npz")
     arrays["action"][1] = arrays["action"][0]  # the tile of row 0 lies on the table
@@ -369,7 +385,9 @@ def test_parquet_without_pyarrow_tells_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     out = tmp_path / "decisions.parquet"
-    assert "pip install pyarrow" in refused(matches_to_arrays.main, str(matches), "--out", str(out), capsys=capsys)
+    told = refused(matches_to_arrays.main, str(matches), "--out", str(out), capsys=capsys)
+    assert "pyarrow" in told
+    assert told.endswith(': pip install "fivesup[data]"\n')
     assert not list(tmp_path.iterdir())
 
 
@@ -420,12 +438,47 @@ def test_ctrl_c_ends_the_show_and_keeps_the_pictures(
         assert (pictures.n_frames, pictures.info["duration"]) == (3, 250)
 
 
-def test_a_gif_without_pygame_tells_what_to_install(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("missing", "package"), [("pygame", '"fivesup[render]"'), ("PIL", "pillow")])
+def test_a_gif_without_its_libraries_tells_what_to_install_before_the_show(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    package: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pygame", None)
-    argv = "net-2p", "--delay", "0", "--gif", "x.gif"
-    assert "pip install" in refused(watch_checkpoint.main, *argv, capsys=capsys)
+    pytest.importorskip("pygame")
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delattr(watch_checkpoint, "show")
+    argv = "net-2p", "--delay", "0", "--gif", str(tmp_path / "x.gif")
+    assert refused(watch_checkpoint.main, *argv, capsys=capsys).endswith(f": pip install {package}\n")
+
+
+def test_a_gif_that_cannot_be_written_is_named_before_the_show(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pygame")
+    pytest.importorskip("PIL")
+    monkeypatch.delattr(watch_checkpoint, "show")
+    other, lost, folder = tmp_path / "x.xyz", tmp_path / "nowhere" / "x.gif", tmp_path / "folder.gif"
+    folder.mkdir()
+    for path, fault in (
+        (other, f"--gif must end with .gif, not be {other}"),
+        (lost, f"--gif {lost}: No such file or directory"),
+        (folder, f"--gif {folder}: Is a directory"),
+    ):
+        assert fault in refused(watch_checkpoint.main, "net-2p", "--gif", str(path), capsys=capsys)
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_reader_that_has_enough_ends_the_show_quietly() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    program = [sys.executable, str(EXAMPLES / "watch_checkpoint.py"), "net-2p", "--delay", "0"]
+    try:
+        ended = subprocess.run(program, stdout=write, stderr=subprocess.PIPE, env=environment(), check=False)
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_only_networks_are_asked_what_they_think() -> None:
@@ -440,9 +493,110 @@ def test_watching_names_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> N
     assert "no agent 'nowhere'" in refused(main, "nowhere", capsys=capsys)
     assert "trained for 2 seats" in refused(main, "net-2p", "--players", "3", capsys=capsys)
     assert "trained for 3 seats" in refused(main, "net-2p", "--against", "net-3p", capsys=capsys)
-    assert "--delay cannot be negative" in refused(main, "net-2p", "--delay", "-1", capsys=capsys)
+    assert "--delay: must be within 0 .. 60, not -1" in refused(main, "net-2p", "--delay", "-1", capsys=capsys)
+    assert "--delay: must be within 0 .. 60, not nan" in refused(main, "net-2p", "--delay", "nan", capsys=capsys)
+    assert "--rounds: must be at least 1, not 0" in refused(main, "net-2p", "--rounds", "0", capsys=capsys)
+    assert "--top: must be at least 1, not 0" in refused(main, "net-2p", "--top", "0", capsys=capsys)
+    assert "--seed: must be within 0 .. " in refused(main, "net-2p", "--seed", "-1", capsys=capsys)
+    assert "--players: must be within 2 .. 4, not 5" in refused(main, "net-2p", "--players", "5", capsys=capsys)
 
 
 def test_a_view_can_be_searched_by_its_text() -> None:
     view = small_match().view(0)
     assert search_with_clones.read_view(repr(view)) == View.from_text(repr(view)) == view
+
+
+# network_agent
+
+
+def lowest_id(steps: int, num_players: int, seed: int) -> Any:
+    """A training that gives every id a score: the lower the better, and alike for all observations."""
+    network = torch.nn.Linear(OBS_SIZE, NUM_ENDS_ACTIONS)
+    torch.nn.init.zeros_(network.weight)
+    network.bias.data = -torch.arange(NUM_ENDS_ACTIONS, dtype=torch.float32)
+    return network
+
+
+def trained(*argv: str, out: Path, train: Any = lowest_id) -> Any:
+    return network_agent.train_and_measure(
+        train, network_agent.ScoringAgent, description="", steps=7, weights=out, argv=argv
+    )
+
+
+def test_a_scoring_agent_takes_the_legal_action_of_the_highest_score() -> None:
+    matches = [Match(3, seed=seed) for seed in range(4)]
+    views = np.array([match.view(match.turn).state for match in matches], STATE)
+    masks = np.array([action_mask(match.state) for match in matches])
+    seen = []
+
+    def score(observations: Any) -> Any:
+        seen.append(observations)
+        return torch.arange(NUM_ENDS_ACTIONS, dtype=torch.float32).expand(len(observations), -1)
+
+    actions = network_agent.ScoringAgent(score).act(views, masks, np.zeros(4, np.uint64))
+    assert actions.tolist() == [np.flatnonzero(mask).max() for mask in masks]
+    np.testing.assert_array_equal(seen[0].numpy(), [scaled(encode(view)) for view in views])
+    assert seen[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize(("players", "matches", "played"), [(2, 1, 2), (3, 4, 6), (4, 6, 6)])
+def test_training_tells_of_the_matches_that_were_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], players: int, matches: int, played: int
+) -> None:
+    out = tmp_path / "new" / "weights.pt"
+    asked = []
+
+    def train(*numbers: int) -> Any:
+        asked.append(numbers)
+        return lowest_id(*numbers)
+
+    won = trained("--players", str(players), "--matches", str(matches), "--seed", "3", out=out, train=train)
+    assert asked == [(7, players, 3)]
+    said = f"won {won.mean:.3f} [{won.low:.3f}, {won.high:.3f}] of {played} matches against random\n"
+    assert capsys.readouterr().out == said
+    share, count = network_agent.share_won(network_agent.ScoringAgent(lowest_id(0, 0, 0)), "random", players, matches)
+    assert (share, count) == (won, played)
+    assert [path.name for path in out.parent.iterdir()] == ["weights.pt"]
+
+
+def test_weights_are_those_of_the_file_or_of_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    default, named = tmp_path / "default.pt", tmp_path / "named.pt"
+    for value, path in ((1.0, default), (2.0, named)):
+        torch.save({"weight": torch.tensor([[value]])}, path)
+    monkeypatch.delenv("FIVESUP_WEIGHTS", raising=False)
+    network = torch.nn.Linear(1, 1, bias=False)
+    assert network_agent.load(network, default) is network
+    assert network.weight.item() == 1
+    monkeypatch.setenv("FIVESUP_WEIGHTS", str(named))
+    assert network_agent.load(network, default).weight.item() == 2
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "fault"),
+    [
+        ("--steps", "0", "must be at least 1, not 0"),
+        ("--matches", "0", "must be at least 1, not 0"),
+        ("--seed", "-1", "must be within 0 .. 4294967295, not -1"),
+        ("--players", "5", "must be within 2 .. 4, not 5"),
+    ],
+)
+def test_training_names_wrong_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str, value: str, fault: str
+) -> None:
+    def main(argv: Any) -> None:
+        trained(*argv, out=tmp_path / "weights.pt", train=None)
+
+    assert f"error: argument {flag}: {fault}\n" in refused(main, flag, value, capsys=capsys)
+
+
+def test_a_file_that_cannot_be_written_is_named_before_the_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(argv: Any) -> None:
+        trained(*argv, out=tmp_path / "weights.pt", train=None)
+
+    (tmp_path / "file").touch()
+    assert f"--out {tmp_path}: Is a directory" in refused(main, "--out", str(tmp_path), capsys=capsys)
+    below = tmp_path / "file" / "weights.pt"
+    assert f"--out {below}: File exists" in refused(main, "--out", str(below), capsys=capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

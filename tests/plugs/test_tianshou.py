@@ -11,10 +11,9 @@ from tianshou.data import Collector, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.utils.torch_utils import policy_within_training_step
 
-from agents.agent import make_agent as agent_of
 from examples import tianshou_dqn
-from fivesup_env import Match, fivesup_v0
-from fivesup_env.actions import NUM_ENDS_ACTIONS
+from fivesup_env import fivesup_v0
+from tests.plugs.networks import MATCHES, check_agent_of_file
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
@@ -72,13 +71,12 @@ def test_training_at_a_table_asks_each_seat_for_its_exploration_in_play() -> Non
         assert not algorithm.policy.policies["player_0"].is_within_training_step
 
 
-def test_training_makes_it_stronger_than_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_makes_it_stronger_than_random_and_the_agent_plays_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weights = tmp_path / "weights.pt"
-    won = tianshou_dqn.main(["--steps", "5000", "--matches", "400", "--out", str(weights)])
+    won = tianshou_dqn.main(["--steps", "5000", "--matches", str(MATCHES), "--out", str(weights)])
     assert won.low > 0.5
     monkeypatch.setenv("FIVESUP_WEIGHTS", str(weights))
-    agent = agent_of("examples.tianshou_dqn:make")
-    masks = np.zeros((1, NUM_ENDS_ACTIONS), np.int8)
-    masks[0, [3, 9]] = 1
-    views = Match(2, seed=7).view(0).state.reshape(1)
-    assert agent.act(views, masks, np.zeros(1, np.uint64))[0] in (3, 9)
+    untrained = tianshou_dqn.make_network()
+    check_agent_of_file("examples.tianshou_dqn:make", weights, won, untrained, lambda network, seen: network(seen)[0])

@@ -14,10 +14,10 @@ from tensordict.nn import TensorDictModule
 from torchrl.envs import PettingZooWrapper
 from torchrl.envs.utils import MarlGroupMapType, check_env_specs
 
-from agents.agent import make_agent as agent_of
 from examples import torchrl_ppo
-from fivesup_env import Match, fivesup_v0
+from fivesup_env import fivesup_v0
 from fivesup_env.actions import NUM_ENDS_ACTIONS
+from tests.plugs.networks import MATCHES, check_agent_of_file
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PettingZoo in TorchRL is tested using version:UserWarning"),
@@ -92,14 +92,12 @@ def test_a_decision_earns_what_its_seat_gets_until_the_end() -> None:
     assert later[0].abs().min() > 0
 
 
-def test_training_makes_it_stronger_than_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_makes_it_stronger_than_random_and_the_agent_plays_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weights = tmp_path / "weights.pt"
-    won = torchrl_ppo.main(["--steps", "6000", "--matches", "400", "--out", str(weights)])
+    won = torchrl_ppo.main(["--steps", "6000", "--matches", str(MATCHES), "--out", str(weights)])
     assert won.low > 0.5
     monkeypatch.setenv("FIVESUP_WEIGHTS", str(weights))
-    agent = agent_of("examples.torchrl_ppo:make")
-    match = Match(2, seed=7)
-    views = match.view(0).state.reshape(1)
-    masks = np.zeros((1, NUM_ENDS_ACTIONS), np.int8)
-    masks[0, [3, 9]] = 1
-    assert agent.act(views, masks, np.zeros(1, np.uint64))[0] in (3, 9)
+    untrained = torchrl_ppo.make_network(NUM_ENDS_ACTIONS)
+    check_agent_of_file("examples.torchrl_ppo:make", weights, won, untrained, lambda network, seen: network(seen))

@@ -101,9 +101,9 @@ class Watched(RayCrew):
         self.replaced += 1
         super()._replace(worker, error)
 
-    def _hand_out(self) -> None:
-        """When all have just got a chunk of the second pair, kill the node of the last worker."""
-        super()._hand_out()
+    def _go_on(self, worker: _Worker) -> None:
+        """When all have got a chunk of the second pair, kill the node of the last worker."""
+        super()._go_on(worker)
         if self._kill and all(worker.chunk and worker.chunk.pair == 1 for worker in self._workers):
             arrival = self._workers[-1].arrival
             assert arrival is not None
@@ -139,12 +139,37 @@ def test_workers_that_are_killed_are_replaced(cluster: Cluster, nodes: list[Any]
     with crew:
         for chunk in chunks:
             crew.ask(chunk)
-        crew._hand_out()
         for worker in crew._workers:
+            crew._go_on(worker)
             assert worker.chunk and worker.arrival
             os.kill(worker.arrival.pid, signal.SIGKILL)
         assert [crew.result(chunk).tallies.tobytes() for chunk in chunks] == expected
         assert crew.replaced == 2
+
+
+def test_a_worker_that_dies_while_it_rests_is_no_death_at_a_chunk(
+    cluster: Cluster, nodes: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_crew, "MOST_DEATHS", 1)
+    chunk = Chunk(1, 0, CHUNK)
+    with Crew(PLAN, 1) as alone:
+        alone.ask(chunk)
+        expected = alone.result(chunk).tallies.tobytes()
+    with Watched(PLAN, 2, cluster.address) as crew:
+        for worker in crew._workers:
+            kill_and_wait(worker)
+        crew.ask(chunk)
+        assert crew.result(chunk).tallies.tobytes() == expected
+        assert crew.replaced >= 1
+        assert not crew._deaths
+
+
+def kill_and_wait(worker: _Worker) -> None:
+    """Kill a worker that rests, and wait until a call of it says so."""
+    assert worker.arrival
+    os.kill(worker.arrival.pid, signal.SIGKILL)
+    with pytest.raises(ray.exceptions.RayActorError):
+        ray.get(worker.actor.ping.remote())
 
 
 class Dies(RemoteWorker):
@@ -162,6 +187,13 @@ class Other(RemoteWorker):
         return arrival._replace(host="10.0.0.3", facts={**arrival.facts, "numpy": "1.0"})
 
 
+class Unsure(RemoteWorker):
+    """A worker that cannot tell what its node has."""
+
+    def arrive(self) -> ray_crew.Arrival:
+        raise LookupError("no version of numpy")
+
+
 class NeverStarts(RemoteWorker):
     """A worker whose node lacks a library."""
 
@@ -173,17 +205,18 @@ def test_blocks_that_kill_every_worker_are_an_error(
     cluster: Cluster, nodes: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_crew, "RemoteWorker", Dies)
-    with on_ray(cluster, 1)(PLAN) as crew:
-        monkeypatch.setattr(ray_crew, "MOST_DEATHS", 1)
+    with Watched(PLAN, 1, cluster.address) as crew:
         crew.ask(Chunk(1, 32, 32))
-        with pytest.raises(RuntimeError, match="1 workers died while playing blocks 32 and on of pair 1"):
+        with pytest.raises(RuntimeError, match="^3 workers died while playing blocks 32 and on of pair 1$"):
             crew.result(Chunk(1, 32, 32))
+        assert crew.replaced == 3
 
 
 @pytest.mark.parametrize(
     ("worker", "kind", "told"),
     [
         (Other, ValueError, r"Ray node 10\.0\.0\.3 has not what this machine has, .*: numpy 1\.0 there, [2-9.]+ here"),
+        (Unsure, RuntimeError, "(?s)^a worker failed:\n.*LookupError: no version of numpy"),
         (NeverStarts, RuntimeError, "(?s)no worker starts on the Ray cluster; .*No module named 'numba'"),
     ],
 )

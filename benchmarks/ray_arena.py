@@ -1,8 +1,8 @@
 """The arena on Ray: matches a second with one worker and with two, on this machine.
 
-Both crews live through all runs, so that starting Ray and its workers is off the clock, and end after the last one. What is timed is what a run of
-the arena does: chunks are asked for ahead, and taken back in order. A run has at least eight chunks a worker: else its
-end, where workers have nothing left to do, would count too much.
+Both crews live through all runs, so that starting Ray and its workers is off the clock, and end after the last one.
+What is timed is what a run of the arena does: chunks are asked for ahead, and taken back in order. A run has at least
+eight chunks a worker: else its end, where workers have nothing left to do, would count too much.
 """
 
 from __future__ import annotations

@@ -430,7 +430,7 @@ def test_scores_from_which_no_round_can_begin_are_told(scores: tuple[int, ...], 
 
 
 def test_scores_leave_no_tables_to_opponents() -> None:
-    with pytest.raises(ValueError, match="^scores leave no tables to opponents"):
+    with pytest.raises(ValueError, match=r"^scores leave no tables to opponents"):
         make_tables(Opponents(), 2, scores=(0, 0))
     SelfPlayVecEnv(2, num_players=2, seed=SEED, reward_scale=1.0, opponents=Opponents(), scores=(0, 0))  # at no table
 

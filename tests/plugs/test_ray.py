@@ -93,8 +93,8 @@ class Watched(RayCrew):
     """A crew that begins with all its workers ready, and kills a node on demand.
 
     Attributes:
-        lost: the chunk of each worker that was replaced, None of one that played none. So are those, too, that Ray places
-            on a node of an earlier test of whose end it does not know yet.
+        lost: the chunk of each worker that was replaced, None of one that played none. Those that Ray places on a node
+            of an earlier test, of whose end it does not know yet, are among the latter.
     """
 
     def __init__(self, plan: Plan, workers: int, address: str, kill: Callable[[str], None] | None = None) -> None:
@@ -158,7 +158,8 @@ def test_a_worker_that_dies_while_it_rests_is_no_death_at_a_chunk(cluster: Clust
     with Crew(PLAN, 1) as alone:
         alone.ask(chunk)
         expected = alone.result(chunk).tallies.tobytes()
-    with Watched(PLAN, 2, cluster.address) as crew:
+    crew = Watched(PLAN, 2, cluster.address)
+    with crew:
         for worker in crew._workers:
             kill_and_wait(worker)
         crew.ask(chunk)
@@ -208,7 +209,8 @@ def test_blocks_that_kill_every_worker_are_an_error(
     cluster: Cluster, nodes: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_crew, "RemoteWorker", Dies)
-    with Watched(PLAN, 1, cluster.address) as crew:
+    crew = Watched(PLAN, 1, cluster.address)
+    with crew:
         crew.ask(Chunk(1, 32, 32))
         with pytest.raises(RuntimeError, match=r"^3 workers died while playing blocks 32 and on of pair 1$"):
             crew.result(Chunk(1, 32, 32))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -48,6 +49,7 @@ class Measure:
     prepare: Callable[[], Play]
     unit: str = "steps"
     peer: bool = False  # others' code: if it fails, that is a result
+    close: Callable[[], None] | None = None  # ends what it has begun, after all runs of all measurements
 
 
 @dataclass
@@ -83,6 +85,14 @@ class Result:
 
 def measure_all(measures: Sequence[Measure], scale: Scale) -> tuple[list[Result], dict[str, str]]:
     """Measure everything; return the results, and the peers that failed with their errors."""
+    with ExitStack() as ends:
+        for measure in measures:
+            if measure.close:
+                ends.callback(measure.close)
+        return _measure_in_turns(measures, scale)
+
+
+def _measure_in_turns(measures: Sequence[Measure], scale: Scale) -> tuple[list[Result], dict[str, str]]:
     ready: list[tuple[Measure, Play, int, Result]] = []
     failed: dict[str, str] = {}
     for measure in measures:

@@ -1,16 +1,18 @@
 """The arena on Ray: matches a second with one worker and with two, on this machine.
 
-Both crews live through all runs, so that starting Ray and its workers is off the clock. What is timed is what a run of
-the arena does: chunks are asked for ahead, and taken back in order. A run has at least eight chunks a worker: else its
-end, where workers have nothing left to do, would count too much.
+Both crews live through all runs, so that starting Ray and its workers is off the clock, and end after the last one.
+What is timed is what a run of the arena does: chunks are asked for ahead, and taken back in order. A run has at least
+eight chunks a worker: else its end, where workers have nothing left to do, would count too much.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.measure import Measure, Play, Played, Scale
+
+if TYPE_CHECKING:
+    from agents.arena.ray_crew import RayCrew
 
 _AGENTS: Final = ("pimc:10", "greedy")
 
@@ -28,29 +30,46 @@ def ray_measures(scale: Scale) -> list[Measure]:
     """
     import ray  # noqa: F401  # so that it is missed here rather than in a run
 
-    return [Measure("ray", arena_name(workers), partial(_arena, workers), unit="matches") for workers in (1, 2)]
+    arenas = [_Arena(workers) for workers in (1, 2)]
+    return [
+        Measure("ray", arena_name(arena.workers), arena.prepare, unit="matches", close=arena.close) for arena in arenas
+    ]
 
 
-def _arena(workers: int) -> Play:
-    import ray
+class _Arena:
+    """Matches of a crew of so many workers."""
 
-    from agents.arena.crew import Chunk
-    from agents.arena.ray_crew import RayCrew
-    from agents.arena.tournament import CHUNK, Plan
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._crew: RayCrew | None = None
 
-    if not ray.is_initialized():  # both crews share it, and it ends with this process
-        ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    plan = Plan(_AGENTS, ((0, 1),), 2, blocks=CHUNK, keep_matches=True)
-    crew, begun = RayCrew(plan, workers), 0
-    crew.wait_for_all()
+    def prepare(self) -> Play:
+        """Hire the crew, and wait until all are ready."""
+        import ray
 
-    def play(steps: int) -> Played:
-        nonlocal begun
-        count = max(8 * workers, -(-steps // (CHUNK * plan.block_size(0))))
-        chunks = [Chunk(0, (begun + number) * CHUNK, CHUNK) for number in range(count)]
-        begun += count
-        for chunk in chunks:
-            crew.ask(chunk)
-        return Played(sum(len(crew.result(chunk).tallies) for chunk in chunks))
+        from agents.arena.crew import Chunk
+        from agents.arena.ray_crew import RayCrew, connect
+        from agents.arena.tournament import CHUNK, Plan
 
-    return play
+        if not ray.is_initialized():  # both crews share it, and it ends with this process
+            connect("local", num_cpus=3)
+        plan = Plan(_AGENTS, ((0, 1),), 2, blocks=CHUNK, keep_matches=True)
+        self._crew = crew = RayCrew(plan, self.workers)
+        crew.wait_for_all()
+        begun = 0
+
+        def play(steps: int) -> Played:
+            nonlocal begun
+            count = max(8 * self.workers, -(-steps // (CHUNK * plan.block_size(0))))
+            chunks = [Chunk(0, (begun + number) * CHUNK, CHUNK) for number in range(count)]
+            begun += count
+            for chunk in chunks:
+                crew.ask(chunk)
+            return Played(sum(len(crew.result(chunk).tallies) for chunk in chunks))
+
+        return play
+
+    def close(self) -> None:
+        """End the crew, if there is one."""
+        if self._crew:
+            self._crew.close()

@@ -55,6 +55,22 @@ def test_a_peer_that_fails_is_a_result_and_anything_else_an_error() -> None:
         measure_all([Measure("own", "kernel", prepare)], QUICK)  # type: ignore[arg-type]
 
 
+def test_what_a_measurement_began_is_ended_after_all_runs_also_if_one_fails() -> None:
+    told: list[str] = []
+
+    def play(steps: int) -> Played:
+        told.append("plays")
+        if len(told) > 20:
+            raise OSError("gone")
+        return Played(10**6 * steps)
+
+    measure = Measure("own", "crew", lambda: play, close=lambda: told.append("ends"))
+    other = Measure("own", "other", lambda: play)
+    with pytest.raises(OSError, match="gone"):
+        measure_all([measure, other], replace(QUICK, runs=100))
+    assert told == ["plays"] * 21 + ["ends"]
+
+
 def test_rates_are_steps_really_played_and_ratios_need_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 

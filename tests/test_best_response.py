@@ -300,7 +300,10 @@ def test_an_attempt_that_is_stopped_twice_equals_one_that_is_not(
 
     with pytest.raises(SystemExit):
         main([*found.arguments, "--out", str(out)])
-    assert f"{out} holds a run already: give --resume" in capsys.readouterr().err
+    assert (
+        f"--out {out} is not empty: give --resume to go on with its attempt, or another --out"
+        in capsys.readouterr().err
+    )
 
     with pytest.MonkeyPatch.context() as patch:
         play_chunk = crew.play_chunk
@@ -360,6 +363,34 @@ def test_without_out_every_attempt_has_a_new_folder(
     assert not list((tmp_path / "runs" / "best-response").iterdir())
 
 
+def test_out_has_to_be_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    for out in (file, file / "response"):
+        with pytest.raises(SystemExit) as stop:
+            main(["greedy", "--best-response", "--out", str(out)])
+        assert stop.value.code == 2
+        assert f"error: --out must be a folder, and {file} is none" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [([], "is not empty: give --resume"), (["--resume"], "holds no attempt that --resume could go on with")],
+)
+def test_no_attempt_is_mixed_into_a_run_of_the_arena(
+    flags: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "arena"
+    assert main(["greedy", "random", "--matches", "2", "--out", str(out)]) == 0
+    before = sorted(out.rglob("*"))
+    with pytest.raises(SystemExit) as stop:
+        main(["greedy", "--best-response", "--out", str(out), *flags])
+    assert stop.value.code == 2
+    assert f"error: --out {out} {told}" in capsys.readouterr().err
+    assert sorted(out.rglob("*")) == before
+
+
 # The configuration
 
 
@@ -416,6 +447,7 @@ def test_where_training_begins(tiny: Path) -> None:
         ("greedy --best-response --workers 0", "--workers must be within 1 .. 1024"),
         ("greedy --best-response --resume", "--resume needs --out"),
         ("greedy --best-response --start greedy", "--start must be a network, such as net-2p"),
+        ("greedy --best-response --start=", "--start must be a network, such as net-2p or the folder of a checkpoint"),
         ("greedy --best-response --start net-3p", "--start: agent 'net-3p' was trained for 3 seats"),
         ("nobody --best-response", "no agent 'nobody'"),
         ("net-3p --best-response", "agent 'net-3p' was trained for 3 seats, and the match has 2"),

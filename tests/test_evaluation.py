@@ -160,6 +160,17 @@ def test_wrong_arguments(arguments: list[str], told: str, capsys: pytest.Capture
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("below", ["", "arena"])
+def test_out_that_can_be_no_folder_is_told(below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    with pytest.raises(SystemExit) as stop:
+        main(["greedy", "random", "--out", str(file / below)])
+    assert stop.value.code == 2
+    assert f"error: --out must be a folder, and {file} is none" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+
+
 def test_ray_that_is_not_installed_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "agents.arena.ray_crew", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from agents import decision_key
 from agents.agent import partners
 from agents.arena.blocks import Side, block_scores, play_blocks, scores_of_a, seated
 from agents.arena.chunks import load_chunk
+from agents.arena.crew import Crew
 from agents.arena.evaluation import main
 from agents.arena.match_lines import line_ups, record_lines
 from agents.arena.results import results_of
@@ -237,7 +239,7 @@ def test_workers_and_interruptions_change_nothing(tmp_path: Path) -> None:
     assert [len(played.blocks.tallies) for played in expected] == [140, 140, 140]
     assert [played.blocks.block_size for played in expected] == [4, 4, 2]
     assert [PLAN.num_blocks(pair) for pair in range(3)] == [35, 35, 70]
-    assert same(run(PLAN, workers=2, folder=tmp_path / "two"), expected)
+    assert same(run(PLAN, hire=partial(Crew, workers=2), folder=tmp_path / "two"), expected)
     stopped = run(PLAN, folder=tmp_path / "one", watch=stop_after(3))
     assert [len(played.blocks.tallies) for played in stopped] == [140, 128, 0]
     assert same(run(PLAN, folder=tmp_path / "one"), expected)

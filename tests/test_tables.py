@@ -416,6 +416,25 @@ def test_every_round_begins_at_the_scores_that_are_given() -> None:
     assert max(paid) <= 15  # side 0 lacks 15 points: an event beyond is refused (R22)
 
 
+@pytest.mark.parametrize(
+    ("scores", "told"),
+    [
+        ((), r"scores: 2 seats make 2 sides \(R2\), not 0"),
+        ((0, 0, 0), r"scores: 2 seats make 2 sides \(R2\), not 3"),
+        ((0, 7), r"scores\[1\] must be a multiple of five \(R10\), not 7"),
+    ],
+)
+def test_scores_from_which_no_round_can_begin_are_told(scores: tuple[int, ...], told: str) -> None:
+    with pytest.raises(ValueError, match=f"^{told}"):
+        SelfPlayVecEnv(1, num_players=2, seed=SEED, reward_scale=1.0, scores=scores)
+
+
+def test_scores_leave_no_tables_to_opponents() -> None:
+    with pytest.raises(ValueError, match=r"^scores leave no tables to opponents"):
+        make_tables(Opponents(), 2, scores=(0, 0))
+    SelfPlayVecEnv(2, num_players=2, seed=SEED, reward_scale=1.0, opponents=Opponents(), scores=(0, 0))  # at no table
+
+
 def test_a_reset_deals_the_same_matches_again() -> None:
     tables = make_tables(Opponents())
     first = tables.reset()

@@ -8,6 +8,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from agents.agent import Agent
 from agents.arena import crew, tournament
 from agents.arena.blocks import TALLY, Blocks, Side, block_scores, joined, no_blocks, play_blocks, scores_of_a
 from agents.arena.chunks import claim, load_chunk, save_chunk
+from agents.arena.crew import Crew
 from agents.arena.match_lines import line_ups, record_lines
 from agents.arena.statistics import SequentialTest
 from agents.arena.tournament import CHUNK, Plan, Played, run, who_sees_all
@@ -139,7 +141,7 @@ TESTED = Plan(("greedy", "random", "random"), ((0, 1), (1, 2), (1, 0)), 2, 130, 
 def test_workers_change_nothing() -> None:
     """Neither the matches nor when a sequential test decides."""
     expected = run(TESTED)
-    assert same(run(TESTED, workers=2), expected)
+    assert same(run(TESTED, hire=partial(Crew, workers=2)), expected)
 
 
 def test_an_agent_that_can_no_longer_be_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +161,8 @@ def test_many_workers_change_nothing(plan: Plan, tmp_path: Path) -> None:
     expected = run(plan)
     for workers in (2, 3, 5):
         folder = tmp_path / str(workers)
-        assert same(run(plan, workers=workers, folder=folder), expected)
-        assert same(run(plan, workers=1, folder=folder), expected)
+        assert same(run(plan, hire=partial(Crew, workers=workers), folder=folder), expected)
+        assert same(run(plan, hire=partial(Crew, workers=1), folder=folder), expected)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_a_stopped_run_goes_on_where_it_was(
 
 
 def test_a_stopped_run_of_several_processes_goes_on(tmp_path: Path) -> None:
-    stopped = run(PLAN, folder=tmp_path, workers=2, watch=stop_after(1))
+    stopped = run(PLAN, folder=tmp_path, hire=partial(Crew, workers=2), watch=stop_after(1))
     assert len(stopped[0].blocks.tallies) == 64
     assert not stopped[0].finished
     assert same(run(PLAN, folder=tmp_path), run(PLAN))
@@ -245,7 +247,9 @@ KILLED = Plan(("greedy", "random"), ((0, 1), (1, 0)), 2, 320, seed=8)
 
 SCRIPT = """
 import sys
+from functools import partial
 from pathlib import Path
+from agents.arena.crew import Crew
 from agents.arena.tournament import run
 from tests.test_tournament import KILLED
 
@@ -255,7 +259,7 @@ def watch(pair, played):
         sys.stdin.read()  # never so far as to be done before it is killed
 
 if __name__ == "__main__":
-    run(KILLED, folder=Path(sys.argv[1]), workers=int(sys.argv[2]), watch=watch)
+    run(KILLED, folder=Path(sys.argv[1]), hire=partial(Crew, workers=int(sys.argv[2])), watch=watch)
 """
 
 
@@ -292,9 +296,12 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path: Path) -> None:
 def test_workers_that_wait_for_guests_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "killed.py"
     path.write_text(
+        "from functools import partial\n"
+        "from agents.arena.crew import Crew\n"
         "from agents.arena.tournament import Plan, run\n"
         "if __name__ == '__main__':\n"
-        "    run(Plan(('tests.guest_agents:loops_rarely', 'greedy'), ((0, 1),), 2, 64, seed=53), workers=2)\n"
+        "    plan = Plan(('tests.guest_agents:loops_rarely', 'greedy'), ((0, 1),), 2, 64, seed=53)\n"
+        "    run(plan, hire=partial(Crew, workers=2))\n"
     )
     with script(path) as process:
         assert [next_line(process), next_line(process)] == 2 * ["looping\n"]  # the guests of both workers
@@ -479,7 +486,7 @@ def test_a_guest_that_cannot_be_reset_is_an_error_of_the_plan() -> None:
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True, 1025])
 def test_impossible_numbers_of_workers(workers: Any) -> None:
     with pytest.raises(ValueError, match="workers must be"):
-        run(PLAN, workers=workers)
+        run(PLAN, hire=partial(Crew, workers=workers))
 
 
 # Guests and records in a run

@@ -22,6 +22,7 @@ from agents.agent import Agent, is_guest, make_agent, partners
 from agents.arena.blocks import Blocks, Side, play_blocks
 from agents.guests import GuestAgent, GuestError
 from agents.processes import begin_child, interrupt_held, new_child
+from fivesup_env.rules.state import check_int
 
 if TYPE_CHECKING:
     from agents.arena.tournament import Plan
@@ -84,13 +85,15 @@ class Crew:
 
     Args:
         plan: what is played.
-        workers: processes; with one, this process plays.
+        workers: processes, 1 .. 1024; with one, this process plays.
 
     Raises:
-        ValueError: an agent cannot be made, or does not work; says which and why.
+        ValueError: an agent cannot be made, or does not work, or the number of workers is impossible; says which and
+            why.
     """
 
-    def __init__(self, plan: Plan, workers: int) -> None:
+    def __init__(self, plan: Plan, workers: int = 1) -> None:
+        check_int("workers", workers, 1, 1024)
         self.capacity = 1 if workers == 1 else 2 * workers  # chunks that may be asked for ahead
         self._plan, self._count = plan, workers
         self._sides = make_sides(plan)  # here in any case, so that what fails is an error of the caller's

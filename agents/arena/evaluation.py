@@ -132,6 +132,8 @@ def evaluate(arguments: argparse.Namespace, command: Sequence[str]) -> int:
         return _respond(arguments, command)
     _refuse(arguments, _FOR_RESPONSES, "needs --best-response")
     plan = plan_of(arguments)
+    if arguments.out:
+        check_folder(arguments.out)
     if arguments.out and (arguments.out / "plan.json").exists() and not arguments.resume:
         raise ValueError(f"{arguments.out} holds a run already: give --resume to go on with it, or another --out")
     from agents.arena.terminal import terminal_table
@@ -252,6 +254,17 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
         raise ValueError("--resume needs --out")
 
 
+def check_folder(out: Path) -> None:
+    """Check that there is a folder at the path of --out, or can be.
+
+    Raises:
+        ValueError: something else is there or above it; names it.
+    """
+    for place in (out, *out.parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(f"--out must be a folder, and {place} is none")
+
+
 def hire_of(arguments: argparse.Namespace) -> Hire:
     """Return what hires those who play, as the command line asks for.
 
@@ -259,7 +272,9 @@ def hire_of(arguments: argparse.Namespace) -> Hire:
         ValueError: Ray is not installed.
     """
     if arguments.backend != "ray":
-        return local_hire(arguments.workers or 1)
+        from agents.arena.crew import Crew
+
+        return partial(Crew, workers=arguments.workers or 1)
     try:
         from agents.arena.ray_crew import RayCrew
     except ModuleNotFoundError as error:
@@ -267,13 +282,6 @@ def hire_of(arguments: argparse.Namespace) -> Hire:
             raise
         raise ValueError("--backend ray needs Ray, which is not installed: pip install 'fivesup[ray]'") from None
     return partial(RayCrew, workers=arguments.workers, address=arguments.address)
-
-
-def local_hire(workers: int) -> Hire:
-    """Return what hires so many processes on this machine."""
-    from agents.arena.crew import Crew
-
-    return partial(Crew, workers=workers)
 
 
 def write_all(folder: Path, plan: Plan, played: Sequence[Played], results: dict[str, Any]) -> None:

@@ -84,6 +84,9 @@ class RemoteWorker:
         node = ray.get_runtime_context().get_node_id()
         return Arrival(node, ray.util.get_node_ip_address(), os.getpid(), code_facts())
 
+    def ping(self) -> None:
+        """Answer, which tells that this worker is still there."""
+
     def prepare(self, shipment: Shipment) -> str | None:
         """Make the agents of a plan; return what went wrong."""
         try:
@@ -114,6 +117,7 @@ class _Step(enum.Enum):
     WAITS = enum.auto()  # for the first of its node to have compiled what all need
     PREPARES = enum.auto()
     RESTS = enum.auto()
+    WAKES = enum.auto()  # it is asked whether it is still there: nobody heard of it while it rested
     PLAYS = enum.auto()
 
 
@@ -139,6 +143,7 @@ class RayCrew:
 
     Raises:
         ValueError: no cluster answers there, an agent cannot be made, or a node has other code; says which and why.
+        RuntimeError: no worker starts; says what the last one left.
     """
 
     def __init__(self, plan: Plan, workers: int | None = None, address: str | None = None) -> None:
@@ -155,7 +160,7 @@ class RayCrew:
         self._connected = not ray.is_initialized()
         try:
             if self._connected:
-                _connect(address)
+                connect(address)
             count = workers or int(ray.cluster_resources().get("CPU", 0))
             if not count:
                 raise ValueError("the Ray cluster has no CPU: start its nodes with some, as `ray start --num-cpus 2`")
@@ -207,7 +212,7 @@ class RayCrew:
         return self._done.pop(chunk)
 
     def wait_for_all(self) -> None:
-        """Wait until every worker is ready; a run needs not, for those that are begin."""
+        """Wait until every worker is ready, for measurements and tests; in a run, those that are ready begin."""
         while not all(worker.step is _Step.RESTS for worker in self._workers):
             self._listen()
             self._hand_out()
@@ -222,13 +227,25 @@ class RayCrew:
             self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give something to do to whoever has nothing."""
+        """Have workers prepare where they may, and wake one that rests for each chunk that waits."""
+        awake = sum(worker.step is _Step.WAKES for worker in self._workers)
         for worker in self._workers:
             if worker.step is _Step.WAITS and self._may_prepare(worker):
                 worker.step, worker.call = _Step.PREPARES, worker.actor.prepare.remote(self._shipment)
-            elif worker.step is _Step.RESTS and self._waiting:
-                worker.step, worker.chunk = _Step.PLAYS, self._waiting.popleft()
-                worker.call = worker.actor.play.remote(worker.chunk)
+            elif worker.step is _Step.RESTS and awake < len(self._waiting):
+                worker.step, worker.call = _Step.WAKES, worker.actor.ping.remote()
+                awake += 1
+
+    def _go_on(self, worker: _Worker) -> None:
+        """Give the next chunk to a worker that has just answered, or let it rest.
+
+        Only such a one gets a chunk, for one that died while it rested did not die of the chunk.
+        """
+        if not self._waiting:
+            worker.step = _Step.RESTS
+            return
+        worker.step, worker.chunk = _Step.PLAYS, self._waiting.popleft()
+        worker.call = worker.actor.play.remote(worker.chunk)
 
     def _may_prepare(self, worker: _Worker) -> bool:
         """Tell whether a worker's node has compiled kernels in its cache, or nobody there is at it."""
@@ -251,6 +268,8 @@ class RayCrew:
         except _LOST as error:
             self._replace(worker, error)
             return
+        except exceptions.RayError as error:
+            raise RuntimeError(f"a worker failed:\n{error}") from None
         worker.call = None
         if worker.step is _Step.ARRIVES:
             self._check_arrival(answer)
@@ -258,9 +277,9 @@ class RayCrew:
             return
         if worker.step is _Step.PREPARES:
             self._check_prepared(worker, answer)
-        else:
+        elif worker.step is _Step.PLAYS:
             self._take(worker, answer)
-        worker.step = _Step.RESTS
+        self._go_on(worker)
 
     def _check_arrival(self, arrival: Arrival) -> None:
         differ = [
@@ -290,35 +309,50 @@ class RayCrew:
 
     def _replace(self, worker: _Worker, error: Exception) -> None:
         """Put another worker in the place of one that is lost, and its chunk back."""
-        chunk, arrival = worker.chunk, worker.arrival
-        if chunk is not None:
-            self._waiting.appendleft(chunk)
-            if arrival and _is_alive(arrival.node):  # a node that goes takes any chunk with it
-                self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
-                if deaths == MOST_DEATHS:
-                    raise RuntimeError(
-                        f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}"
-                    )
-        else:
-            self._failed_starts += 1
-            if self._failed_starts == MOST_DEATHS * len(self._workers):
-                raise RuntimeError(f"no worker starts on the Ray cluster; what the last one left: {error}")
+        if worker.chunk is not None:
+            self._waiting.appendleft(worker.chunk)
+            self._count_death(worker, worker.chunk)
+        elif worker.step is not _Step.WAKES:
+            self._count_failed_start(error)
         with interrupt_held():
             _dismiss(worker)
             self._workers[self._workers.index(worker)] = self._hire()
+
+    def _count_death(self, worker: _Worker, chunk: Chunk) -> None:
+        if worker.arrival is None or not _is_alive(worker.arrival.node):
+            return  # a node that goes takes any chunk with it
+        self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
+        if deaths == MOST_DEATHS:
+            raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
+
+    def _count_failed_start(self, error: Exception) -> None:
+        self._failed_starts += 1
+        if self._failed_starts == MOST_DEATHS * len(self._workers):
+            raise RuntimeError(f"no worker starts on the Ray cluster; what the last one left: {error}")
 
     def _hire(self) -> _Worker:
         actor = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", max_restarts=0)(RemoteWorker).remote()
         return _Worker(actor, actor.arrive.remote())
 
 
-def _connect(address: str | None) -> None:
+def connect(address: str | None, num_cpus: int | None = None) -> None:
+    """Connect this process to a cluster, or start one on this machine.
+
+    Args:
+        address: as for `RayCrew`; "local" for a new one.
+        num_cpus: of a new one; None for as many as this machine has cores.
+
+    Raises:
+        ValueError: none can be reached or started; says why.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of what it will do one day
     place = address or os.environ.get("RAY_ADDRESS", "")
     try:
         _knock(place)
-        ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init(
+            address=address, num_cpus=num_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+        )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         told = f"no Ray cluster at {place} can be reached" if place else "no Ray cluster can be reached or started"
         raise ValueError(f"{told}: {error}") from None

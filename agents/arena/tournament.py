@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,6 @@ from agents.arena.blocks import Blocks, block_scores, block_size, even_share, jo
 from agents.arena.chunks import claim, load_chunk, locked, save_chunk
 from agents.arena.crew import Chunk, ChunkPlayers, Crew
 from agents.arena.statistics import RunningMean, SequentialTest
-from fivesup_env.rules.state import check_int
 
 #: Blocks that a process plays at once, their matches side by side.
 CHUNK: Final = 32
@@ -98,22 +96,14 @@ Watch = Callable[[int, Played], None]
 Hire = Callable[[Plan], ChunkPlayers]
 
 
-def run(
-    plan: Plan,
-    *,
-    workers: int = 1,
-    folder: Path | None = None,
-    watch: Watch | None = None,
-    hire: Hire | None = None,
-) -> list[Played]:
+def run(plan: Plan, *, hire: Hire = Crew, folder: Path | None = None, watch: Watch | None = None) -> list[Played]:
     """Play what is planned; after Ctrl-C, return what is finished.
 
     Args:
         plan: what to play.
-        workers: processes of this machine.
+        hire: see `Hire`; by default, this process plays.
         folder: where finished chunks are kept. Those that are there already are not played again.
         watch: see `Watch`.
-        hire: see `Hire`; None for a crew of so many `workers`.
 
     Returns:
         For every pair, what it has played.
@@ -122,11 +112,9 @@ def run(
         ValueError: an agent cannot be made, or the folder holds another run, or one that is still at work; says which
             and why.
     """
-    check_int("workers", workers, 1, 1024)
     played = [
         Played(a, b, [no_blocks(plan.num_players, plan.block_size(pair))]) for pair, (a, b) in enumerate(plan.pairs)
     ]
-    hire = hire or partial(Crew, workers=workers)
     with suppress(KeyboardInterrupt), hire(plan) as crew, ExitStack() as held:
         for result in played:
             result.sees_all = (crew.sees_all[result.a], crew.sees_all[result.b])

@@ -22,13 +22,15 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from agents.agent import is_network, load_network, make_player, partners
 from agents.arena.blocks import block_size
 from agents.arena.chunks import write_whole
-from agents.arena.evaluation import local_hire, play, write_all
+from agents.arena.crew import Crew
+from agents.arena.evaluation import check_folder, play, write_all
 from agents.arena.tournament import Plan
 from agents.training.agent_names import load_start
 from agents.training.config import Config, EvalConfig, PpoConfig, SearchConfig, read_config
@@ -57,8 +59,8 @@ class Attempt:
         num_players: seats. With three, the responder has one against two copies of the agent; with four, two copies of
             each are partners.
         steps: decisions of the responder to train for, rounded up to whole rollouts.
-        start: text of the network that it begins with, or `NO_START`; "" for the agent if that is a network, else for
-            the one of the package for as many seats.
+        start: text of the network that it begins with, or `NO_START`; None for the agent if that is a network, else
+            for the one of the package for as many seats.
         selection_matches: matches after each update, by which the network to be measured is selected.
         matches: matches of the measurement. Both are rounded up to whole blocks.
         seed: of training and measurement.
@@ -71,7 +73,7 @@ class Attempt:
     agent: str
     num_players: int = 2
     steps: int = 2**21
-    start: str = ""
+    start: str | None = None
     selection_matches: int = 1000
     matches: int = 1000
     seed: int = 0
@@ -98,18 +100,18 @@ def respond(attempt: Attempt, folder: Path | None, command: Sequence[str], *, go
         attempt: what to do.
         folder: of the attempt; None for a new one in `runs`.
         command: the arguments of the command line.
-        go_on: go on with what the folder holds; without it, it must hold no attempt.
+        go_on: go on with the attempt that the folder holds; without it, it must be empty or new.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
 
     Raises:
-        ValueError: agent or start cannot be made or cannot play here, or the folder holds another attempt; says what.
+        ValueError: agent or start cannot be made or cannot play here, or the folder is none or holds something else;
+            says what.
     """
     folder = folder or unused(Path(_FOLDER))
+    _check_out(folder, go_on)
     config = training_config(attempt, folder / _RUN)
-    if (folder / _RUN).exists() and not go_on:
-        raise ValueError(f"{folder} holds a run already: give --resume to go on with it, or another --out")
     try:
         _train(config)
         finished = _measure(attempt, config, folder, command)
@@ -119,6 +121,21 @@ def respond(attempt: Attempt, folder: Path | None, command: Sequence[str], *, go
         kept = f"{folder} keeps what was trained and played" if folder.exists() else "nothing is kept yet"
         print(f"\nstopped: {kept}; --resume --out {folder} goes on", file=sys.stderr)
     return 0 if finished else 130
+
+
+def _check_out(folder: Path, go_on: bool) -> None:
+    """Check that the folder of an attempt is new or empty, or holds an attempt that is to be gone on with.
+
+    Raises:
+        ValueError: it is no folder, or holds something else; says what.
+    """
+    check_folder(folder)
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not go_on:
+        raise ValueError(f"--out {folder} is not empty: give --resume to go on with its attempt, or another --out")
+    if not (folder / _RUN).exists():
+        raise ValueError(f"--out {folder} holds no attempt that --resume could go on with: give another --out")
 
 
 def _train(config: Config) -> None:
@@ -139,7 +156,7 @@ def _measure(attempt: Attempt, config: Config, folder: Path, command: Sequence[s
     """Play the responder against the agent, print and write what came of it; return whether all matches were played."""
     responder = Path(config.run) / "checkpoints" / "best"
     plan = measurement(attempt, responder)
-    played, results = play(plan, local_hire(attempt.workers), folder / _ARENA, command)
+    played, results = play(plan, partial(Crew, workers=attempt.workers), folder / _ARENA, command)
     if results["pairs"]:
         write_all(folder / _ARENA, plan, played, results)
         result = result_of(attempt, config, responder, results)
@@ -169,7 +186,7 @@ def training_config(attempt: Attempt, run: Path) -> Config:
         seed=attempt.seed,
         num_players=attempt.num_players,
         threads=attempt.workers,
-        start=start,
+        start=start or "",
         search=SearchConfig(iterations=0),
         ppo=PpoConfig(
             total_steps=attempt.steps,
@@ -192,7 +209,7 @@ def training_config(attempt: Attempt, run: Path) -> Config:
         ),
         **_shape_of(start),
     )
-    if start:
+    if start is not None:
         try:
             load_start(config)
         except ValueError as error:
@@ -200,18 +217,18 @@ def training_config(attempt: Attempt, run: Path) -> Config:
     return config
 
 
-def _start_of(attempt: Attempt) -> str:
-    """Return the text of the network that training begins with, "" for random weights."""
-    if attempt.start:
-        return "" if attempt.start == NO_START else attempt.start
+def _start_of(attempt: Attempt) -> str | None:
+    """Return the text of the network that training begins with, None for random weights."""
+    if attempt.start is not None:
+        return None if attempt.start == NO_START else attempt.start
     return attempt.agent if is_network(attempt.agent) else f"net-{attempt.num_players}p"
 
 
-def _shape_of(start: str) -> dict[str, Any]:
+def _shape_of(start: str | None) -> dict[str, Any]:
     """Return what a configuration has to have in common with the network that it starts from."""
-    if not start:
+    if start is None:
         return {"hidden": _HIDDEN}
-    if not is_network(start):
+    if not start or not is_network(start):  # Path("") would be the current folder
         raise ValueError(
             f'--start must be a network, such as net-2p or the folder of a checkpoint, or "{NO_START}", not {start!r}'
         )

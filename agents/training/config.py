@@ -193,7 +193,7 @@ class Config:
         try:
             checked_scores(Options(num_players=self.num_players, **self.rules.changed()).new_state(), scores)
         except ValueError as error:
-            raise ValueError(f"ppo.scores: {error}") from None
+            raise ValueError(f"ppo.{error}") from None  # it begins with "scores"
         if ppo.episode != "round":
             raise ValueError(f"ppo.scores needs ppo.episode = 'round', not {ppo.episode!r}")
         if ppo.pool or ppo.snapshots:

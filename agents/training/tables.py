@@ -28,6 +28,7 @@ from agents.search.winning_chances import WinningChances, load_winning_chances
 from agents.training.hidden_hands import full_space, with_hands
 from agents.training.shaping import potentials
 from fivesup_env.episode import next_rounds
+from fivesup_env.notation import checked_scores
 from fivesup_env.opponents import opponent_keys
 from fivesup_env.options import EpisodeName, RewardName
 from fivesup_env.rules.chance import mix
@@ -71,11 +72,14 @@ class SelfPlayVecEnv(VecEnv):
         episode: "round" or "match".
         shaping: with "win", pay at each placement the change of `potentials`, too.
         chances: to win, by which "win" pays; None for those that come with the package.
-        scores: raw points per side with which every round begins, its starter drawn by lot, and all seats the
-            learner's; None for those that the last round left, and the starter that follows.
+        scores: raw points per side with which every round begins, its starter drawn by lot; then all seats are the
+            learner's. None for those that the last round left, and the starter that follows.
         rules: rule parameters `hand_size, target, max_pip, without`, as for `Match`. The chances to win are those of
             the whole game, so "win" takes none.
         hidden_hands: observations are those of `with_hands`, for a critic; opponents get views all the same.
+
+    Raises:
+        ValueError: rounds cannot begin with these scores, or opponents have tables where scores are given; says why.
 
     Attributes:
         acted: int64[N], the seats that the last actions belonged to.
@@ -104,6 +108,8 @@ class SelfPlayVecEnv(VecEnv):
         rules: Mapping[str, Any] | None = None,
         hidden_hands: bool = False,
     ) -> None:
+        if scores is not None and opponents is not None and opponent_tables:
+            raise ValueError("scores leave no tables to opponents: these are drawn for whole matches")
         self._chances = chances or load_winning_chances(num_players)
         self.game = FivesUpVectorEnv(
             num_envs,
@@ -129,7 +135,8 @@ class SelfPlayVecEnv(VecEnv):
         self.ended = np.zeros(num_envs, np.bool_)
         self._actions = np.zeros(num_envs, np.int64)
         self._first_seed = seed
-        self._new_matches = np.tile(np.array(scores or [0] * self.sides), (num_envs, 1)), np.full(num_envs, -1)
+        begin = checked_scores(self.game.options.new_state(), scores)
+        self._new_matches = np.tile(np.array(begin), (num_envs, 1)), np.full(num_envs, -1)
         self._same_scores = scores is not None
         self._next = self._new_matches  # scores and starters of the rounds that are dealt next
         self._counts = np.zeros(len(_COUNTS), np.int64)

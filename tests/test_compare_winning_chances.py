@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("scipy")
+
 from agents.agent import make_agent
 from agents.search.compare_winning_chances import (
     RoundStarts,

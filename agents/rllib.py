@@ -49,7 +49,15 @@ from stable_baselines3.common.logger import Logger, configure
 
 from agents.network import Trunk, make_policy, save_checkpoint
 from agents.processes import interrupt_held
-from agents.training.config import add_flags, as_yaml, check_ranges, make_settings, read_values, with_flags
+from agents.training.config import (
+    add_flags,
+    as_yaml,
+    check_ranges,
+    check_widths,
+    make_settings,
+    read_values,
+    with_flags,
+)
 from fivesup_env import fivesup_v0
 from fivesup_env.episode import match_seed
 
@@ -108,8 +116,7 @@ class RllibConfig:
             raise ValueError(
                 f"minibatch_size must be at most batch_size = {self.batch_size}, not {self.minibatch_size}"
             )
-        if not self.hidden:
-            raise ValueError("hidden must have at least one width")
+        check_widths(self.hidden)
         if Path(self.run).name in ("", ".."):
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
 

@@ -146,8 +146,7 @@ class Config:
             )
         if Path(self.run).name in ("", ".."):
             raise ValueError(f"run must be the path of a new folder, not {self.run!r}")
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden must be a list of positive widths, at least one, not {list(self.hidden)}")
+        check_widths(self.hidden)
         if self.search.prior_weight and self.search.iterations < 2:
             raise ValueError(
                 f"search.prior_weight must be 0, not {self.search.prior_weight}, with search.iterations = "
@@ -200,6 +199,12 @@ class Config:
             raise ValueError(
                 "ppo.scores needs ppo.pool = [] and ppo.snapshots = 0: opponents are drawn for whole matches"
             )
+
+
+def check_widths(hidden: tuple[int, ...]) -> None:
+    """Raise a ValueError unless these can be the widths of a network's layers."""
+    if not hidden or min(hidden) < 1:
+        raise ValueError(f"hidden must be a list of positive widths, at least one, not {list(hidden)}")
 
 
 class _Loader(yaml.SafeLoader):

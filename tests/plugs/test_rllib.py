@@ -234,8 +234,8 @@ def test_the_checkpoint_is_what_was_learned_and_a_run_goes_on(run: Path) -> None
     [
         (["--learning-rat", "1"], "unrecognized arguments: --learning-rat"),
         (["--num-players", "5"], "num_players must be within 2 .. 4, not 5"),
-        (["--hidden", "[0]"], "hidden must be a list of positive ints"),
-        (["--hidden", "[]"], "hidden must have at least one width"),
+        (["--hidden", "[0]"], "hidden must be a list of positive widths"),
+        (["--hidden", "[]"], "hidden must be a list of positive widths"),
         (["--run", ""], "run must be of type str, not None"),
         (["--run", ".."], "run must be the path of a new folder, not '..'"),
         (["--batch-size", "100"], "minibatch_size must be at most batch_size = 100, not 256"),

@@ -14,7 +14,7 @@ from benchmarks.measure import Measure, Play, Played, Scale
 if TYPE_CHECKING:
     from agents.arena.ray_crew import RayCrew
 
-_AGENTS: Final = ("pimc:10", "greedy")
+_AGENTS: Final = ("pimc:50", "greedy")
 
 
 def arena_name(workers: int) -> str:

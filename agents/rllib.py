@@ -21,7 +21,6 @@ import argparse
 import json
 import logging
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -51,13 +50,13 @@ from agents.network import Trunk, make_policy, save_checkpoint
 from agents.processes import interrupt_held
 from agents.training.config import (
     add_flags,
-    as_yaml,
     check_ranges,
     check_widths,
     make_settings,
     read_values,
     with_flags,
 )
+from agents.training.run_folder import new_run_folder, read_run
 from fivesup_env import fivesup_v0
 from fivesup_env.episode import match_seed
 
@@ -300,7 +299,7 @@ def train(config: RllibConfig) -> Path:
     Raises:
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
-    folder = _new_run_folder(config)
+    folder = new_run_folder(config)
     _learn(config, folder)
     return folder
 
@@ -312,38 +311,12 @@ def resume(folder: Path) -> Path:
         ValueError: the folder holds no run, or none that was saved.
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
-    config = read_run(folder)
+    config = read_run(RllibConfig, folder)
     saved = next((place for place in (folder / "rllib", folder / "rllib.old") if place.is_dir()), None)
     if saved is None:
         raise ValueError(f"{folder} holds no run that can be gone on with: {folder / 'rllib'} is missing")
     _learn(config, folder, saved)
     return folder
-
-
-def read_run(folder: Path) -> RllibConfig:
-    """Return the configuration of a run.
-
-    Raises:
-        ValueError: the folder holds no run; says what.
-    """
-    file = folder / "config.yaml"
-    try:
-        return make_settings(RllibConfig, read_values(file), str(file))
-    except OSError as error:
-        raise ValueError(f"{folder} holds no run: {error}") from None
-
-
-def _new_run_folder(config: RllibConfig) -> Path:
-    """Make the folder of the run; an earlier run of the same name is never touched."""
-    base = Path(config.run)
-    run, number = base, 1
-    while run.exists():
-        number += 1
-        run = base.with_name(f"{base.name}-{number}")
-    run.mkdir(parents=True)
-    (run / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
-    (run / "command.txt").write_text(shlex.join(sys.argv) + "\n", encoding="utf-8")
-    return run
 
 
 def _learn(config: RllibConfig, folder: Path, saved: Path | None = None) -> None:
@@ -413,7 +386,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     checkpoint = folder / "checkpoints" / "last"
     print(f"checkpoint: {checkpoint}")
-    players = read_run(folder).num_players
+    players = read_run(RllibConfig, folder).num_players
     print(f"evaluate:   python evaluate.py {checkpoint} random greedy --players {players} --matches 1000 --seed 1")
     return 0
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import traceback
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agents.agent import Agent, is_guest, make_agent, partners
 from agents.arena.blocks import Blocks, Side, play_blocks
@@ -25,6 +26,8 @@ from agents.processes import begin_child, interrupt_held, new_child
 from fivesup_env.rules.state import check_int
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from agents.arena.tournament import Plan
 
 MOST_DEATHS: Final = 3  # of workers, at one chunk
@@ -38,7 +41,7 @@ class Chunk(NamedTuple):
     num_blocks: int
 
 
-class ChunkPlayers(Protocol):
+class ChunkPlayers(ABC):
     """Whoever plays the chunks of a plan; a context manager, which ends all that it started.
 
     Attributes:
@@ -49,28 +52,45 @@ class ChunkPlayers(Protocol):
     capacity: int
     sees_all: list[bool]
 
-    def __enter__(self) -> ChunkPlayers:
-        """Begin."""
-        ...
+    def __init__(self) -> None:
+        self._waiting: deque[Chunk] = deque()
+        self._done: dict[Chunk, Blocks] = {}
+        self._deaths: dict[Chunk, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End. What is still under way is no longer wanted: after an interruption, or when a test has decided."""
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all that was started."""
 
     def ask(self, chunk: Chunk) -> None:
         """Have a chunk played; `result` waits for it."""
+        self._waiting.append(chunk)
 
     def forget(self) -> None:
         """Drop chunks that nobody has begun."""
+        self._waiting.clear()
 
+    @abstractmethod
     def result(self, chunk: Chunk) -> Blocks:
         """Return what a chunk that was asked for gave.
 
         Raises:
             RuntimeError: a worker failed, or several died at it; says how.
         """
-        ...
+
+    def _count_death(self, chunk: Chunk) -> None:
+        """Note that a worker died at a chunk; raise a RuntimeError if too many have."""
+        self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
+        if deaths == MOST_DEATHS:
+            raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
 
 
 @dataclass
@@ -80,7 +100,7 @@ class _Worker:
     chunk: Chunk | None = None
 
 
-class Crew:
+class Crew(ChunkPlayers):
     """Plays chunks; a context manager, which ends its processes.
 
     Args:
@@ -93,27 +113,16 @@ class Crew:
     """
 
     def __init__(self, plan: Plan, workers: int = 1) -> None:
+        super().__init__()
         check_int("workers", workers, 1, 1024)
         self.capacity = 1 if workers == 1 else 2 * workers  # chunks that may be asked for ahead
         self._plan, self._count = plan, workers
         self._sides = make_sides(plan)  # here in any case, so that what fails is an error of the caller's
         self.sees_all = sides_see_all(self._sides)
-        self._waiting: deque[Chunk] = deque()
-        self._done: dict[Chunk, Blocks] = {}
-        self._deaths: dict[Chunk, int] = {}
         self._workers: list[_Worker] = []
         if workers > 1:
             close_sides(self._sides)
             self._hire_all(workers)
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End. What is still under way is no longer wanted: after an interruption, or when a test has decided."""
-        self.close()
 
     def close(self) -> None:
         """End the processes."""
@@ -122,20 +131,8 @@ class Crew:
             for worker in self._workers:
                 _dismiss(worker)
 
-    def ask(self, chunk: Chunk) -> None:
-        """Have a chunk played; `result` waits for it."""
-        self._waiting.append(chunk)
-
-    def forget(self) -> None:
-        """Drop chunks that nobody has begun."""
-        self._waiting.clear()
-
     def result(self, chunk: Chunk) -> Blocks:
-        """Return what a chunk that was asked for gave.
-
-        Raises:
-            RuntimeError: a worker failed, or several died at it; says how.
-        """
+        """See `ChunkPlayers.result`."""
         if not self._workers:
             self._waiting.remove(chunk)
             return play_chunk(self._plan, self._sides, chunk)
@@ -171,9 +168,7 @@ class Crew:
         """Put another worker in the place of one that died, and its chunk back."""
         chunk = worker.chunk
         assert chunk is not None
-        self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
-        if deaths == MOST_DEATHS:
-            raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
+        self._count_death(chunk)
         with interrupt_held():
             _dismiss(worker)
             self._workers[self._workers.index(worker)] = self._hire()

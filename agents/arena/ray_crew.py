@@ -18,11 +18,9 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import ray
@@ -31,7 +29,7 @@ from ray import exceptions
 import agents
 import fivesup_env
 from agents.agent import NETWORKS, Agent, is_network, partners, split_guided
-from agents.arena.crew import MOST_DEATHS, Chunk, close_sides, make_sides, play_chunk, sides_see_all
+from agents.arena.crew import MOST_DEATHS, Chunk, ChunkPlayers, close_sides, make_sides, play_chunk, sides_see_all
 from agents.arena.results import versions
 from agents.processes import interrupt_held
 
@@ -130,7 +128,7 @@ class _Worker:
     chunk: Chunk | None = None
 
 
-class RayCrew:
+class RayCrew(ChunkPlayers):
     """Plays chunks on a Ray cluster; a context manager, which ends its workers. See `ChunkPlayers`.
 
     In a process that is connected to a cluster already, that one is taken, and stays connected.
@@ -147,13 +145,11 @@ class RayCrew:
     """
 
     def __init__(self, plan: Plan, workers: int | None = None, address: str | None = None) -> None:
+        super().__init__()
         sides = make_sides(plan)  # here as well, so that what fails is an error of the caller's
         close_sides(sides)
         self.sees_all = sides_see_all(sides)
         self._facts = code_facts()
-        self._waiting: deque[Chunk] = deque()
-        self._done: dict[Chunk, Blocks] = {}
-        self._deaths: dict[Chunk, int] = {}
         self._failed_starts = 0  # since a worker was last ready
         self._compiled: set[str] = set()  # nodes
         self._workers: list[_Worker] = []
@@ -173,15 +169,6 @@ class RayCrew:
             self.close()
             raise
 
-    def __enter__(self) -> RayCrew:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End. What is still under way is no longer wanted: after an interruption, or when a test has decided."""
-        self.close()
-
     def close(self) -> None:
         """End the workers, and the connection if it was made here."""
         with interrupt_held():
@@ -190,14 +177,6 @@ class RayCrew:
             self._workers.clear()
             if self._connected:
                 ray.shutdown()
-
-    def ask(self, chunk: Chunk) -> None:
-        """Have a chunk played; `result` waits for it."""
-        self._waiting.append(chunk)
-
-    def forget(self) -> None:
-        """Drop chunks that nobody has begun."""
-        self._waiting.clear()
 
     def result(self, chunk: Chunk) -> Blocks:
         """Return what a chunk that was asked for gave.
@@ -311,19 +290,14 @@ class RayCrew:
         """Put another worker in the place of one that is lost, and its chunk back."""
         if worker.chunk is not None:
             self._waiting.appendleft(worker.chunk)
-            self._count_death(worker, worker.chunk)
+            # A node that goes takes any chunk with it.
+            if worker.arrival is not None and _is_alive(worker.arrival.node):
+                self._count_death(worker.chunk)
         elif worker.step is not _Step.WAKES:
             self._count_failed_start(error)
         with interrupt_held():
             _dismiss(worker)
             self._workers[self._workers.index(worker)] = self._hire()
-
-    def _count_death(self, worker: _Worker, chunk: Chunk) -> None:
-        if worker.arrival is None or not _is_alive(worker.arrival.node):
-            return  # a node that goes takes any chunk with it
-        self._deaths[chunk] = deaths = self._deaths.get(chunk, 0) + 1
-        if deaths == MOST_DEATHS:
-            raise RuntimeError(f"{deaths} workers died while playing blocks {chunk.first} and on of pair {chunk.pair}")
 
     def _count_failed_start(self, error: Exception) -> None:
         self._failed_starts += 1

@@ -33,8 +33,9 @@ from agents.arena.crew import Crew
 from agents.arena.evaluation import check_folder, play, write_all
 from agents.arena.tournament import Plan
 from agents.training.agent_names import load_start
-from agents.training.config import Config, EvalConfig, PpoConfig, SearchConfig, read_config
-from agents.training.run import resume, train, unused
+from agents.training.config import Config, EvalConfig, PpoConfig, SearchConfig
+from agents.training.run import resume, train
+from agents.training.run_folder import read_run, unused
 
 RESULT_VERSION: Final = 1  # of `best_response.json`
 NO_START: Final = "none"  # begin with random weights
@@ -146,7 +147,7 @@ def _train(config: Config) -> None:
     """
     run, show = Path(config.run), sys.stderr.isatty()
     if run.exists():
-        _check_same(_config_of(run), config)
+        _check_same(read_run(Config, run), config)
         resume(run, show_progress=show)
     else:
         train(config, show_progress=show)
@@ -237,14 +238,6 @@ def _shape_of(start: str | None) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"--start: {error}") from None
     return {"hidden": network.hidden} | ({"reward_scale": network.reward_scale} if network.reward_scale else {})
-
-
-def _config_of(run: Path) -> Config:
-    """Return the configuration of a run, or raise a ValueError that says why there is none."""
-    try:
-        return read_config(run / "config.yaml")
-    except OSError as error:
-        raise ValueError(f"{run} holds no run: {error}") from None
 
 
 def _check_same(kept: Config, config: Config) -> None:

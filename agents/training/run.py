@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import io
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -43,11 +42,12 @@ from agents.arena.statistics import Estimate, estimate
 from agents.network import NetworkAgent, make_policy, save_checkpoint
 from agents.training.agent_names import check_agents, load_start
 from agents.training.board import Ratings, log_example
-from agents.training.config import Config, as_yaml, read_config
+from agents.training.config import Config
 from agents.training.distill import Fit, Minibatches, held_out
 from agents.training.hidden_hands import hands_size
 from agents.training.pool import Pool
 from agents.training.reward_table import copy_reward_table, reward_table
+from agents.training.run_folder import new_run_folder, read_run
 from agents.training.search_data import SearchPlan, generate, load_shard, replay
 from agents.training.seat_ppo import RegularizedPolicy, make_learner
 from agents.training.tables import SelfPlayVecEnv
@@ -72,7 +72,9 @@ def train(config: Config, *, show_progress: bool = True) -> Path:
     check_agents(config)
     reward_table(config)
     start = load_start(config).policy.state_dict() if config.start else None
-    trainer = _Trainer(config, _new_run_folder(config), show_progress)
+    folder = new_run_folder(config)
+    copy_reward_table(config, folder)
+    trainer = _Trainer(config, folder, show_progress)
     if start is not None:
         trainer.policy.load_state_dict(start)
     trainer.mark({})
@@ -88,34 +90,12 @@ def resume(folder: Path, *, show_progress: bool = True) -> Path:
             its table of winning chances is gone; says what.
         KeyboardInterrupt: after all that is needed to go on has been saved.
     """
-    try:
-        config = read_config(folder / "config.yaml")
-    except OSError as error:
-        raise ValueError(f"{folder} holds no run: {error}") from None
+    config = read_run(Config, folder)
     check_agents(config)
     reward_table(config, folder)
     trainer = _Trainer(config, folder, show_progress)
     trainer.load()
     return trainer.run()
-
-
-def unused(base: Path) -> Path:
-    """Return a path at which there is nothing yet: this one, or with the lowest number behind it, as "runs/2p-2"."""
-    path, number = base, 1
-    while path.exists():
-        number += 1
-        path = base.with_name(f"{base.name}-{number}")
-    return path
-
-
-def _new_run_folder(config: Config) -> Path:
-    """Make the folder of the run; an earlier run of the same name is never touched."""
-    run = unused(Path(config.run))
-    (run / "checkpoints").mkdir(parents=True)
-    (run / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
-    (run / "command.txt").write_text(shlex.join(sys.argv) + "\n", encoding="utf-8")
-    copy_reward_table(config, run)
-    return run
 
 
 class _Trainer:

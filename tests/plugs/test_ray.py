@@ -289,6 +289,7 @@ def told(self, chunk, take=ray_crew.RayCrew.result):
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
     os.dup2(1, 2)  # what is said of errors is seen, too
+    ray_crew._PATIENCE = 600.0  # so that nothing is said while kernels are compiled
     ray_crew.RayCrew.result = told
     sys.exit(main(sys.argv[1:]))
 """

@@ -34,12 +34,12 @@ from agents.rllib import (
     learned_weights,
     main,
     module_spec,
-    read_run,
     resume,
     to_policy,
     train,
 )
 from agents.training.config import as_yaml, make_settings, read_values
+from agents.training.run_folder import read_run
 from fivesup_env.rules.state import num_sides
 from fivesup_env.rules.view import view
 from tests.processes import ROOT, next_line, script
@@ -212,7 +212,7 @@ def test_the_checkpoint_is_what_was_learned_and_a_run_goes_on(run: Path) -> None
     before = NetworkAgent.load(run / "checkpoints" / "last")
     steps = json.loads((run / "checkpoints" / "last" / "meta.json").read_text())["steps"]
     assert 12_000 <= steps < 12_000 + 2048 + 64
-    with algorithm(read_run(run)) as algo:
+    with algorithm(read_run(RllibConfig, run)) as algo:
         first = before.policy.state_dict()["action_net.weight"].numpy()
         assert not np.allclose(learned_weights(algo)["pi.net.mlp.0.weight"], first)
         algo.restore_from_path(str(run / "rllib"))
@@ -220,7 +220,7 @@ def test_the_checkpoint_is_what_was_learned_and_a_run_goes_on(run: Path) -> None
         check_same(learner.module[POLICY].unwrapped(), before, 2)
         adam = learner.get_optimizer(POLICY).state_dict()["state"]
         assert {int(each["step"]) for each in adam.values()} == {int(adam[0]["step"])} and adam[0]["step"] > 100
-    (run / "config.yaml").write_text(as_yaml(replace(read_run(run), total_steps=steps + 1)))
+    (run / "config.yaml").write_text(as_yaml(replace(read_run(RllibConfig, run), total_steps=steps + 1)))
     assert resume(run) == run
     after = json.loads((run / "checkpoints" / "last" / "meta.json").read_text())["steps"]
     assert steps + 2048 <= after < steps + 2048 + 64
@@ -296,7 +296,7 @@ def test_ctrl_c_saves_and_a_process_of_its_own_can_play(tmp_path: Path) -> None:
         process.communicate(timeout=60)
     assert process.returncode == 130
     assert make_agent(str(run / "checkpoints" / "last")).num_players == 3  # type: ignore[attr-defined]
-    assert read_run(run) == config
+    assert read_run(RllibConfig, run) == config
     assert sorted(os.listdir(run)) == sorted(
         ["checkpoints", "command.txt", "config.yaml", "rllib", *(each.name for each in run.glob("events.*"))]
     )
